@@ -1,0 +1,1 @@
+"""What is asked: layered TOML, validation, provenance, identity, sweeps."""

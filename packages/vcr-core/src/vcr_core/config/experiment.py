@@ -1,0 +1,70 @@
+"""A resolved experiment: every default made explicit, every reference canonical."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from vcr_core.config.schema import (
+    DatasetKeys,
+    ExecutorConfig,
+    OutputConfig,
+    PathsConfig,
+    ProtocolConfig,
+    RuntimeConfig,
+    ThreatConfig,
+)
+from vcr_core.specs import ComponentSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """A component that a run uses.
+
+    Attributes:
+        spec: its spec.
+        distribution: who provides it.
+        version: the provider's version.
+        variant: what follows the dot in the reference, or ``""``.
+        params: validated parameters with all defaults, as plain data.
+    """
+
+    spec: ComponentSpec
+    distribution: str
+    version: str
+    variant: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def ref(self) -> str:
+        """Canonical short reference, ``name`` or ``name.variant``."""
+        return f"{self.spec.name}.{self.variant}" if self.variant else self.spec.name
+
+    @property
+    def qualified(self) -> str:
+        """Reference with the distribution in front."""
+        return f"{self.distribution}/{self.ref}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Experiment:
+    """One run, fully decided. See ``identity`` for what its hash covers."""
+
+    seed: int
+    dataset_keys: DatasetKeys
+    dataset: Chosen
+    model: Chosen
+    attack: Chosen | None
+    defenses: tuple[Chosen, ...]
+    metrics: tuple[Chosen, ...]
+    threat: ThreatConfig
+    protocol: ProtocolConfig
+    paths: PathsConfig
+    runtime: RuntimeConfig
+    executor: ExecutorConfig
+    output: OutputConfig
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether the attack sees the defense."""
+        return bool(self.defenses) and self.protocol.attacker_knows_defense

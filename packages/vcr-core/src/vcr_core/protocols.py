@@ -1,0 +1,371 @@
+"""The contracts between the core and its components. Importing this module needs no torch.
+
+Two tensors appear everywhere, float32 in [0, 1], RGB:
+
+* **video** ``[B, T, C, H, W]``: the distinct source frames that a sampling plan uses;
+* **clips** ``[B, V, T', C, H, W]``: what the plan gathers from a video.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
+
+from vcr_core.specs import ClipSpec as ClipSpec
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+    import torch
+    from torch import Tensor
+
+    from vcr_core.goals import Goals
+    from vcr_core.randomness import VideoRandom
+    from vcr_core.threat import ThreatModel
+    from vcr_core.victim import Victim
+    from vcr_core.video.info import Clip
+    from vcr_core.video.sampling import SamplingPlan
+
+Sampler: TypeAlias = "Callable[[int], SamplingPlan]"
+ClipFn: TypeAlias = "Callable[[Tensor], Tensor]"
+"""From clips ``[B, V, T', C, H, W]`` to aggregated log-probabilities ``[B, K]``."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSpace:
+    """An ordered list of class names with an id that says which list it is."""
+
+    id: str
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        """Return the number of classes."""
+        return len(self.names)
+
+
+class VideoSource(Protocol):
+    """Where the frames of one video come from. Opening happens in ``read`` only."""
+
+    @property
+    def name(self) -> str:
+        """Path or generator id, for messages and records."""
+        ...
+
+    def read(self, sampler: Sampler) -> Clip:
+        """Decode what the sampler's plan uses.
+
+        Raises:
+            VideoReadError: with path and stage; never a half-empty result.
+        """
+        ...
+
+    def sha256(self) -> str | None:
+        """Return the content's hash, or ``None`` where the content cannot be read."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class VideoItem:
+    """One labelled video of a dataset; nothing has been decoded.
+
+    Attributes:
+        id: unique and stable in the dataset, ``/`` as separator.
+        label: index in the dataset's label space.
+        source: where the frames come from.
+    """
+
+    id: str
+    label: int
+    source: VideoSource
+
+
+@runtime_checkable
+class VideoDataset(Protocol):
+    """A labelled collection of videos."""
+
+    labels: LabelSpace
+
+    def ids(self) -> Sequence[str]:
+        """Return every id, each once, in an order that depends on nothing but the ids."""
+        ...
+
+    def item(self, video_id: str) -> VideoItem:
+        """Return one video without decoding it.
+
+        Raises:
+            KeyError: for an id that :meth:`ids` does not list.
+        """
+        ...
+
+
+@runtime_checkable
+class VideoClassifier(Protocol):
+    """A classifier of clips. Resizing, cropping and normalising happen inside, differentiably.
+
+    Attributes:
+        labels: the classes of the head, in order.
+        clip: what to sample from a video.
+    """
+
+    labels: LabelSpace
+    clip: ClipSpec
+
+    def logits(self, clips: Tensor) -> Tensor:
+        """Return logits ``[N, V_crop, K]`` of clips ``[N, T', C, H, W]`` in [0, 1]."""
+        ...
+
+    def to(self, device: torch.device | str) -> Self:
+        """Move to ``device`` and return the model."""
+        ...
+
+
+class BaseVideoClassifier(ABC):
+    """Optional base class of classifiers: subclass, set ``labels`` and ``clip``, write ``logits``."""
+
+    labels: LabelSpace
+    clip: ClipSpec
+
+    @abstractmethod
+    def logits(self, clips: Tensor) -> Tensor:
+        """Return logits ``[N, V_crop, K]`` of clips ``[N, T', C, H, W]`` in [0, 1]."""
+
+    @abstractmethod
+    def to(self, device: torch.device | str) -> Self:
+        """Move to ``device`` and return the model."""
+
+
+@runtime_checkable
+class Defense(Protocol):
+    """A function to a function; it never patches a model."""
+
+    def wrap(self, predict: ClipFn, random: VideoRandom) -> ClipFn:
+        """Return the defended prediction function.
+
+        Args:
+            predict: clips to aggregated log-probabilities ``[B, K]``.
+            random: one generator per video; the only permitted source of randomness. Draw inside
+                the returned function.
+        """
+        ...
+
+
+class InputDefense(ABC):
+    """Base class of defenses that change the clips and nothing else."""
+
+    @abstractmethod
+    def apply(self, clips: Tensor, random: VideoRandom) -> Tensor:
+        """Return defended clips: same shape, float32 in [0, 1], a new tensor.
+
+        Args:
+            clips: ``[B, V, T', C, H, W]``.
+            random: one generator per video ``b``.
+        """
+
+    def surrogate(self, clips: Tensor, random: VideoRandom) -> Tensor:
+        """Return a differentiable stand-in for the backward pass; identity by default (BPDA).
+
+        Athalye, Carlini, Wagner, ICML 2018, section 4.1.
+        """
+        return clips
+
+    def wrap(self, predict: ClipFn, random: VideoRandom) -> ClipFn:
+        """Return ``predict`` after :meth:`apply`."""
+        return lambda clips: predict(self.apply(clips, random))
+
+
+BaseDefense = InputDefense
+
+
+@dataclass(slots=True)
+class AttackContext:
+    """What an attack may use besides the victim. Rows index the videos of the batch.
+
+    Attributes:
+        threat: the threat model; ``threat.project`` is the attack's own projection.
+        random: one generator per video (role ``attack``), drawn on the CPU.
+        ids: video ids of the batch.
+        log: ``log(rows, loss=…, p_label=…)`` adds to the trace; optional.
+        surrogates: loads a metered surrogate model by registry name.
+        image_models: loads an image model by name.
+        folder: prepared artifacts of this attack, if it has an offline step.
+    """
+
+    threat: ThreatModel
+    random: VideoRandom
+    ids: Sequence[str]
+    log: Callable[..., None] = lambda *_, **__: None
+    surrogates: Callable[[str], Victim] | None = None
+    image_models: Callable[[str], Any] | None = None
+    folder: Path | None = None
+
+    def surrogate(self, name: str) -> Victim:
+        """Return a metered surrogate model.
+
+        Raises:
+            ContractViolation: if the attack's access is not ``transfer``.
+        """
+        if self.surrogates is None:
+            from vcr_core.errors import ContractViolation
+
+            raise ContractViolation(
+                f"a surrogate ({name!r}) was asked for by an attack whose access is not 'transfer'"
+            )
+        return self.surrogates(name)
+
+    def image_model(self, name: str) -> Any:
+        """Return an image model by name.
+
+        Raises:
+            ContractViolation: where none can be had.
+        """
+        if self.image_models is None:
+            from vcr_core.errors import ContractViolation
+
+            raise ContractViolation(f"no image model {name!r} is available to this attack")
+        return self.image_models(name)
+
+
+@runtime_checkable
+class Attack(Protocol):
+    """Configured once by its ``Params``, stateless between videos."""
+
+    def attack(self, victim: Victim, video: Tensor, goals: Goals, ctx: AttackContext) -> Tensor:
+        """Return perturbed videos.
+
+        Args:
+            victim: metered access to the model under attack.
+            video: ``[B, T, C, H, W]``, float32 in [0, 1]; not to be modified.
+            goals: what counts as success for each video.
+            ctx: threat model, random generators, trace.
+
+        Returns:
+            Same shape, dtype and device.
+        """
+        ...
+
+
+class BaseVideoAttack(ABC):
+    """Optional base class of attacks."""
+
+    @abstractmethod
+    def attack(self, victim: Victim, video: Tensor, goals: Goals, ctx: AttackContext) -> Tensor:
+        """Return perturbed videos; see :class:`Attack`."""
+
+
+@dataclass(slots=True)
+class PrepareContext:
+    """What an offline step may use.
+
+    Attributes:
+        folder: the only place to write to.
+        items: training videos, disjoint from the evaluated ones unless overlap is allowed.
+        seed: seed of role ``prepare``.
+        model: the classifier, with gradients.
+        threat: the threat model of the run that will use the artifact.
+        progress: ``progress(done, total)``.
+    """
+
+    folder: Path
+    items: Sequence[VideoItem]
+    seed: int
+    model: VideoClassifier
+    threat: ThreatModel
+    progress: Callable[[int, int], None] = lambda _done, _total: None
+
+
+@runtime_checkable
+class Preparable(Protocol):
+    """An attack or defense with an offline step."""
+
+    def prepare(self, ctx: PrepareContext) -> None:
+        """Write artifacts under ``ctx.folder``; idempotent and resumable."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipInfo:
+    """What a metric may know about the pair it is given.
+
+    Attributes:
+        video: video id.
+        fps: frames per second of the source, if known.
+        seed: seed of role ``metric``.
+    """
+
+    video: str = ""
+    fps: Fraction | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A metric's value with what a reader needs when it is missing.
+
+    Attributes:
+        value: ``None`` where it could not be computed.
+        reason: why ``value`` is ``None``, e.g. ``identical`` or ``frame smaller than window``.
+        per_frame: one value a frame, where the metric has them.
+    """
+
+    value: float | None
+    reason: str = ""
+    per_frame: tuple[float | None, ...] = field(default=())
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """A measure of one pair of videos."""
+
+    def measure(
+        self, reference: Tensor, test: Tensor, info: ClipInfo
+    ) -> Mapping[str, float | Reading | None]:
+        """Return values by key (the spec's ``keys``; the component's name if it has only one).
+
+        Args:
+            reference: ``[T, C, H, W]`` float32 in [0, 1], clean.
+            test: same shape, what the attack left, rounded as stored.
+            info: facts about the pair.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ShardTask:
+    """A share of a run: batches ``i`` with ``i % count == index``."""
+
+    folder: Path
+    index: int
+    count: int
+    device: str = "auto"
+    threads: int = 0
+    retry_errors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatus:
+    """How a shard ended."""
+
+    task: ShardTask
+    ok: bool
+    message: str = ""
+
+
+@runtime_checkable
+class Executor(Protocol):
+    """Runs shards as processes or in place; knows nothing of models."""
+
+    def run(self, shards: Sequence[ShardTask]) -> Iterator[ShardStatus]:
+        """Yield a status as each shard ends."""
+        ...
+
+
+@runtime_checkable
+class Reporter(Protocol):
+    """Shows runs."""
+
+    def render(self, runs: Sequence[Any], out: Path) -> Sequence[Path]:
+        """Write files for these runs (:class:`vcr_core.summary.RunView`) and return their paths."""
+        ...

@@ -1,0 +1,206 @@
+"""Specs: inert records that describe components; importing this module imports nothing heavy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, ClassVar, Literal, TypeAlias
+
+Kind: TypeAlias = Literal[
+    "model", "attack", "defense", "metric", "dataset", "executor", "reporter"
+]
+KINDS: tuple[Kind, ...] = (
+    "model", "attack", "defense", "metric", "dataset", "executor", "reporter",
+)  # fmt: skip
+
+Access: TypeAlias = Literal["white-box", "score", "decision", "transfer", "none"]
+Norm: TypeAlias = Literal["linf", "l2", "l1", "l0", "none"]
+Gradient: TypeAlias = Literal["exact", "surrogate", "none"]
+SamplingPolicy: TypeAlias = Literal[
+    "center", "uniform_clips", "segment_middle", "dense", "vcrbench"
+]
+EndRule: TypeAlias = Literal["loop", "clamp"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClipSpec:
+    """What a model samples from a video and at which size it looks at it.
+
+    Attributes:
+        frames: frames per temporal clip, ``T'``.
+        stride: source frames between two frames of a clip.
+        clips: temporal clips per video with ``protocol.views = "full"``.
+        light_clips: temporal clips per video with ``protocol.views = "light"``.
+        crops: spatial crops that the model itself makes of every clip (full views).
+        policy: sampling policy, see ``vcr_core.video.sampling``.
+        end: what happens past the last frame: ``loop`` (modulo) or ``clamp`` (repeat the last).
+        size: side of the square that the network sees, in pixels.
+    """
+
+    frames: int
+    stride: int = 1
+    clips: int = 1
+    light_clips: int = 1
+    crops: int = 1
+    policy: SamplingPolicy = "uniform_clips"
+    end: EndRule = "loop"
+    size: int = 224
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightSpec:
+    """One set of weights.
+
+    Attributes:
+        variant: name after the dot in ``model.variant``; ``""`` for the model's default.
+        url: where the file comes from; ``"package:<import package>/<path>"`` for bundled files.
+        sha256: full hash, or the published prefix, or ``""`` when none is published.
+        bytes: size of the file, 0 when unknown.
+        license: licence of the weights.
+        label_space: id of the label space that the head was trained on.
+        clean_accuracy: published top-1 accuracy as a fraction, if any.
+    """
+
+    variant: str = ""
+    url: str = ""
+    sha256: str = ""
+    bytes: int = 0
+    license: str = ""
+    label_space: str = ""
+    clean_accuracy: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComponentSpec:
+    """What every component says about itself.
+
+    Attributes:
+        name: canonical name, ``[a-z0-9]+(-[a-z0-9]+)*``, at most 40 characters.
+        summary: one line, no full stop.
+        target: ``"package.module:Attr"``; imported only when the component is used.
+        params: ``"package.module:Struct"``; imported only to validate or to explain.
+        requires: requirement strings, checked through installed metadata.
+        extra: what to install when a requirement is missing.
+        reference: paper or repository URL.
+        license: licence of the method or weights where it differs from the package's.
+        tags: free words; some select contract checks.
+        example: one command line that uses the component.
+    """
+
+    kind: ClassVar[Kind]
+
+    name: str
+    summary: str
+    target: str
+    params: str | None = None
+    requires: tuple[str, ...] = ()
+    extra: str | None = None
+    reference: str = ""
+    license: str = ""
+    tags: frozenset[str] = frozenset()
+    example: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSpec(ComponentSpec):
+    """A video classifier. ``weights`` lists the variants; the first one is the default."""
+
+    kind: ClassVar[Kind] = "model"
+
+    label_space: str
+    num_classes: int
+    clip: ClipSpec
+    weights: tuple[WeightSpec, ...] = ()
+    differentiable: bool = True
+    feature_layers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackSpec(ComponentSpec):
+    """An attack. ``stage`` matters with access ``none`` only."""
+
+    kind: ClassVar[Kind] = "attack"
+
+    access: Access
+    norms: frozenset[str]
+    stage: Literal["frames", "source", "plan"] = "frames"
+    targeted: bool = False
+    untargeted: bool = True
+    prepares: bool = False
+    stochastic: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DefenseSpec(ComponentSpec):
+    """A defense. ``gradient`` is what an adaptive attacker gets through it."""
+
+    kind: ClassVar[Kind] = "defense"
+
+    defense_kind: Literal["input", "purify", "smooth", "detector"] = "input"
+    stochastic: bool = False
+    gradient: Gradient = "exact"
+    preserves_time: bool = True
+    changes_labels: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricSpec(ComponentSpec):
+    """A metric of a pair of clips. ``identity_value`` is ``None`` where it is undefined."""
+
+    kind: ClassVar[Kind] = "metric"
+
+    higher_is_better: bool
+    unit: str = ""
+    identity_value: float | None = None
+    symmetric: bool = True
+    needs: Literal["frames", "video"] = "frames"
+    keys: tuple[str, ...] = ()
+    value_range: tuple[float | None, float | None] = (None, None)
+    per_frame: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSpec(ComponentSpec):
+    """A dataset. ``label_space`` may depend on parameters; then it is ``""``."""
+
+    kind: ClassVar[Kind] = "dataset"
+
+    label_space: str = ""
+    generated: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorSpec(ComponentSpec):
+    """A way to run shards."""
+
+    kind: ClassVar[Kind] = "executor"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReporterSpec(ComponentSpec):
+    """A way to show runs; ``format`` is the word after ``vcr report --format``."""
+
+    kind: ClassVar[Kind] = "reporter"
+
+    format: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresetSource:
+    """A folder of TOML presets inside an import package."""
+
+    package: str
+    folder: str = "presets"
+
+
+def to_plain(value: Any) -> Any:
+    """Return ``value`` (a spec or a part of one) as JSON-ready data with sorted sets."""
+    if is_dataclass(value) and not isinstance(value, type):
+        plain = {f.name: to_plain(getattr(value, f.name)) for f in fields(value)}
+        if isinstance(value, ComponentSpec):
+            plain = {"kind": value.kind, **plain}
+        return plain
+    if isinstance(value, frozenset | set):
+        return sorted(to_plain(v) for v in value)
+    if isinstance(value, tuple | list):
+        return [to_plain(v) for v in value]
+    return value

@@ -1,0 +1,5 @@
+"""Video classifiers as plugins for vcr."""
+
+from vcr_models.__about__ import __version__
+
+__all__ = ["__version__"]
