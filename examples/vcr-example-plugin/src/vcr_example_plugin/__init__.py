@@ -1,0 +1,1 @@
+"""Components for `vcr`; import nothing heavy here, every `vcr` command runs this file."""
