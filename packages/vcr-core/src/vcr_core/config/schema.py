@@ -1,4 +1,4 @@
-"""The tables of a run file. Component parameters sit in the same tables, checked by their Params."""
+"""The tables of a run file; component parameters sit in the same tables and have own structs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Table(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """A table whose unknown keys are errors."""
 
 
-class DatasetKeys(Table):
+class DatasetKeys(Table, frozen=True, kw_only=True):
     """The core's own keys of ``[dataset]``; all others are the dataset's parameters."""
 
     name: str = "motion"
@@ -24,7 +24,7 @@ class DatasetKeys(Table):
     limit: Positive | None = None
 
 
-class ThreatConfig(Table):
+class ThreatConfig(Table, frozen=True, kw_only=True):
     """``[threat]``: what the adversary may do."""
 
     norm: Literal["linf", "l2", "l1", "l0", "none"] = "linf"
@@ -48,7 +48,7 @@ class ThreatConfig(Table):
     quantize: bool = True
 
 
-class ProtocolConfig(Table):
+class ProtocolConfig(Table, frozen=True, kw_only=True):
     """``[protocol]``: how the contest is judged."""
 
     attacker_knows_defense: bool = True
@@ -63,14 +63,14 @@ class ProtocolConfig(Table):
     confirm: Positive = 3
 
 
-class MetricsConfig(Table):
+class MetricsConfig(Table, frozen=True, kw_only=True):
     """``[metrics]``: which distances are recorded; each may have a table of its own."""
 
     names: list[str] = field(default_factory=lambda: ["mse", "psnr", "ssim"])
     params: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-class PathsConfig(Table):
+class PathsConfig(Table, frozen=True, kw_only=True):
     """``[paths]``: where things are on this machine; never part of an experiment's identity."""
 
     results: str = "results"
@@ -79,7 +79,7 @@ class PathsConfig(Table):
     datasets: dict[str, str] = field(default_factory=dict)
 
 
-class RuntimeConfig(Table):
+class RuntimeConfig(Table, frozen=True, kw_only=True):
     """``[runtime]``: how this machine runs it; may change the last bits and nothing else."""
 
     device: str = "auto"
@@ -95,14 +95,14 @@ class RuntimeConfig(Table):
     video_time_limit_s: Annotated[float, Meta(gt=0)] | None = None
 
 
-class ExecutorConfig(Table):
+class ExecutorConfig(Table, frozen=True, kw_only=True):
     """``[executor]``: who runs the shards."""
 
     name: str = "inline"
     workers: Annotated[int, Meta(ge=0, description="0 = one per device or core")] = 0
 
 
-class OutputConfig(Table):
+class OutputConfig(Table, frozen=True, kw_only=True):
     """``[output]``: what is kept beside the records."""
 
     keep_clips: Annotated[
@@ -110,7 +110,7 @@ class OutputConfig(Table):
     ] = 4
 
 
-class RunFile(Table):
+class RunFile(Table, frozen=True, kw_only=True):
     """Every table a run file may have. ``defense`` is one table or a list of tables (a chain)."""
 
     schema: Literal[1] = 1

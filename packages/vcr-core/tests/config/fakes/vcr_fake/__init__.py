@@ -1,0 +1,1 @@
+"""Stands for an installed plugin: parameter structs and presets, no code."""
