@@ -1,0 +1,168 @@
+"""What a record says about one video: right or wrong, in each of the four corners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from typing import Any, Literal, TypeAlias
+
+RecordMap: TypeAlias = Mapping[str, Any]
+Corner: TypeAlias = Mapping[str, Any]
+Draws: TypeAlias = Literal["mean", "any", "majority"]
+"""How several draws of a random defense become one outcome.
+
+``mean``: the fraction of draws. ``any``: the attack wins if it wins in any draw. ``majority``: the
+defender is right if more than half of the draws are.
+"""
+
+EVALUATED = ("ok", "ineligible")
+
+
+def is_evaluated(record: RecordMap) -> bool:
+    """Return whether the record counts in rates: it has predictions, attacked or not."""
+    return record.get("status") in EVALUATED
+
+
+def clean_corners(record: RecordMap, *, defended: bool) -> list[Corner]:
+    """Return the predictions on the clean video: one, or one a draw; none if not evaluated."""
+    return _corners(record.get("clean_defended" if defended else "clean"))
+
+
+def attacked_corners(record: RecordMap, *, defended: bool) -> list[Corner]:
+    """Return the predictions on the attacked video; an ineligible video is its own attack."""
+    found = _corners(record.get("attacked_defended" if defended else "attacked"))
+    if not found and record.get("status") == "ineligible":
+        return clean_corners(record, defended=defended)
+    return found
+
+
+def is_right(record: RecordMap, corner: Corner) -> bool:
+    """Return whether a prediction is the true label; an abstention is not."""
+    return corner.get("pred") is not None and corner["pred"] == record.get("label")
+
+
+def clean_right(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> float | None:
+    """Return how right the system is on the clean video, in [0, 1], or ``None`` if unknown.
+
+    With ``any`` and ``majority`` the clean side is decided by the majority of its draws: a video
+    is the attack's to win only if the system usually gets it right.
+    """
+    right = [is_right(record, corner) for corner in clean_corners(record, defended=defended)]
+    if not right:
+        return None
+    return sum(right) / len(right) if draws == "mean" else float(2 * sum(right) > len(right))
+
+
+def stays_right(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> float | None:
+    """Return how right the system is on the clean video *and* on the attacked one, in [0, 1].
+
+    Draw ``r`` of the attacked side belongs to draw ``r`` of the clean side where both have equally
+    many; otherwise every pair counts.
+    """
+    clean = [is_right(record, corner) for corner in clean_corners(record, defended=defended)]
+    attacked = [is_right(record, corner) for corner in attacked_corners(record, defended=defended)]
+    if not clean or not attacked:
+        return None
+    if draws == "mean":
+        if len(clean) == len(attacked):
+            pairs = list(zip(clean, attacked, strict=True))
+        else:
+            pairs = list(product(clean, attacked))
+        return sum(c and a for c, a in pairs) / len(pairs)
+    if 2 * sum(clean) <= len(clean):
+        return 0.0
+    return float(all(attacked) if draws == "any" else 2 * sum(attacked) > len(attacked))
+
+
+def hits_target(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> float | None:
+    """Return how often the attacked video is given the target label, in [0, 1].
+
+    ``None`` unless the video was eligible (status ``ok``) and had a target.
+    """
+    target = record.get("target")
+    if record.get("status") != "ok" or target is None:
+        return None
+    return _share(record, defended, draws, lambda corner: corner.get("pred") == target)
+
+
+def attack_rejected(record: RecordMap) -> float | None:
+    """Return how often a detector rejects the attacked video; ``None`` without a detector."""
+    corners = attacked_corners(record, defended=True)
+    if record.get("status") != "ok" or not _has_detector(corners):
+        return None
+    return _share(record, True, "mean", lambda corner: bool(corner.get("rejected")))
+
+
+def rejected_or_right(record: RecordMap) -> float | None:
+    """Return how often the attacked video is rejected or classified correctly."""
+    corners = attacked_corners(record, defended=True)
+    if record.get("status") != "ok" or not _has_detector(corners):
+        return None
+    return _share(
+        record,
+        True,
+        "mean",
+        lambda corner: bool(corner.get("rejected")) or is_right(record, corner),
+    )
+
+
+def clean_rejected(record: RecordMap) -> float | None:
+    """Return how often a detector rejects the clean video; ``None`` without a detector."""
+    corners = clean_corners(record, defended=True)
+    if not _has_detector(corners):
+        return None
+    return sum(bool(corner.get("rejected")) for corner in corners) / len(corners)
+
+
+def has_defense(record: RecordMap) -> bool:
+    """Return whether the record has defended predictions."""
+    return bool(clean_corners(record, defended=True))
+
+
+def has_attack(record: RecordMap) -> bool:
+    """Return whether the record has predictions on an attacked video."""
+    return bool(record.get("attacked") or record.get("attacked_defended"))
+
+
+def succeeded(record: RecordMap) -> bool:
+    """Return whether the attack reached its goal, as the engine judged it."""
+    success = record.get("success")
+    if not isinstance(success, Mapping):
+        return False
+    return bool(success.get("changed" if record.get("target") is None else "target"))
+
+
+def draw_count(records: Sequence[RecordMap]) -> int:
+    """Return the largest number of draws of any corner, at least 1."""
+    return max(
+        (
+            len(corners)
+            for record in records
+            for corners in (
+                clean_corners(record, defended=True),
+                attacked_corners(record, defended=True),
+            )
+        ),
+        default=1,
+    ) or 1  # fmt: skip
+
+
+def _corners(value: Any) -> list[Corner]:
+    if isinstance(value, Mapping):
+        return [value]
+    return [corner for corner in value or () if isinstance(corner, Mapping)]
+
+
+def _share(
+    record: RecordMap, defended: bool, draws: Draws, meets: Callable[[Corner], bool]
+) -> float | None:
+    met = [meets(corner) for corner in attacked_corners(record, defended=defended)]
+    if not met:
+        return None
+    if draws == "mean":
+        return sum(met) / len(met)
+    return float(any(met) if draws == "any" else 2 * sum(met) > len(met))
+
+
+def _has_detector(corners: Sequence[Corner]) -> bool:
+    return any("rejected" in corner for corner in corners)

@@ -1,0 +1,325 @@
+"""Records on disk: append-only files of one JSON object a line, and how they are read."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from vcr_core.atomic import sync_folder, to_json
+from vcr_core.errors import StoreError
+from vcr_core.record_schema import RECORD_FIELDS, RECORD_SCHEMA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import TracebackType
+
+MAX_LINE_BYTES = 64 * 1024
+"""Longest line, with its end."""
+
+RECORDS_FOLDER = "records"
+
+_RANK = {name: position for position, name in enumerate(RECORD_FIELDS)}
+
+
+def record_path(folder: Path | str, shard: int | str, worker: int | str) -> Path:
+    """Return where a worker of a shard of the run in ``folder`` writes its records."""
+    return Path(folder) / RECORDS_FOLDER / f"part-{shard}-{worker}.jsonl"
+
+
+class RecordWriter:
+    """Appends records to one file; one writer per file.
+
+    The records of a call go out in one ``write``, so a batch is there as a whole or, after a
+    crash, with a torn tail that readers drop. A file that ends in a torn tail is never written to
+    again: the writer goes on in ``<name>_1.jsonl`` beside it, so nothing on disk is ever edited.
+
+    Args:
+        path: ``records/part-<shard>-<worker>.jsonl``; the folder is created.
+        fsync_every: number of records after which the file is forced to the disk.
+
+    Attributes:
+        path: the file that is being written.
+        count: records appended so far.
+    """
+
+    def __init__(self, path: Path | str, *, fsync_every: int = 20) -> None:
+        self._asked = Path(path)
+        self._fsync_every = fsync_every
+        self._unsynced = 0
+        self._handle: int | None = None
+        self.path = self._asked
+        self.count = 0
+        self._open()
+
+    def append(self, records: Sequence[Mapping[str, Any]]) -> None:
+        """Write ``records`` together, in this order.
+
+        Raises:
+            StoreError: if a record holds NaN, an infinity or something that is not plain data, if
+                its line is longer than 64 kB even without trace and traceback, or if the disk
+                takes only a part. Nothing of the call is counted as written then.
+        """
+        if self._handle is None:
+            raise StoreError(f"{self.path}: the record file is closed")
+        if not records:
+            return
+        data = b"".join(encode_record(record) for record in records)
+        try:
+            written = os.write(self._handle, data)
+        except OSError as error:
+            self._roll()
+            raise StoreError(f"{self.path}: cannot write records: {error}") from error
+        if written != len(data):
+            torn = self.path
+            self._roll()
+            raise StoreError(f"{torn}: only {written} of {len(data)} bytes fitted on the disk")
+        self.count += len(records)
+        self._unsynced += len(records)
+        if self._unsynced >= self._fsync_every:
+            self.sync()
+
+    def sync(self) -> None:
+        """Force what was written to the disk."""
+        if self._handle is not None and self._unsynced:
+            os.fsync(self._handle)
+            self._unsynced = 0
+
+    def close(self) -> None:
+        """Sync and close; a second call does nothing."""
+        if self._handle is not None:
+            self.sync()
+            os.close(self._handle)
+            self._handle = None
+
+    def __enter__(self) -> Self:
+        """Return the writer."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the file."""
+        self.close()
+
+    def _open(self) -> None:
+        folder = self._asked.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        number = 0
+        while _is_torn(self.path):
+            number += 1
+            # "_" sorts after ".", so the continuation is read after the file it continues.
+            self.path = self._asked.with_name(f"{self._asked.stem}_{number}{self._asked.suffix}")
+        self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        sync_folder(folder)
+
+    def _roll(self) -> None:
+        """Leave a file whose end is uncertain."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+        self._unsynced = 0
+        self._open()
+
+
+def encode_record(record: Mapping[str, Any]) -> bytes:
+    """Return one line: strict JSON in ASCII, fields in the order of the schema, then others.
+
+    A record that is too long loses its trace, then the beginning of its traceback; its ``notes``
+    say so.
+
+    Raises:
+        StoreError: see :meth:`RecordWriter.append`.
+    """
+    plain = {name: record[name] for name in sorted(record, key=_field_order)}
+    line = _line(plain)
+    for shorten in (_without_trace, _without_traceback):
+        if len(line) <= MAX_LINE_BYTES:
+            return line
+        plain = shorten(plain, len(line) - MAX_LINE_BYTES)
+        line = _line(plain)
+    if len(line) > MAX_LINE_BYTES:
+        longest = max(plain, key=lambda name: len(to_json(plain[name])))
+        raise StoreError(
+            f"record of video {record.get('video')!r} takes {len(line)} bytes, {MAX_LINE_BYTES} "
+            f"are allowed; its longest field is {longest!r}"
+        )
+    return line
+
+
+def record_files(folder: Path | str) -> list[Path]:
+    """Return the record files of the run in ``folder``, in reading order."""
+    return sorted((Path(folder) / RECORDS_FOLDER).glob("*.jsonl"))
+
+
+def raw_records(folder: Path | str) -> list[dict[str, Any]]:
+    """Return every complete record of a run: all attempts, file by file.
+
+    Raises:
+        StoreError: naming file and line, for a damaged line that is not the unfinished last one,
+            or for a record written by a newer version.
+    """
+    return [record for path in record_files(folder) for record in _read_file(path)]
+
+
+def read_records(folder: Path | str) -> list[dict[str, Any]]:
+    """Return one record per video, its last attempt, ordered by batch and position in it.
+
+    The order and the content do not depend on how the run was sharded or interrupted. Unknown
+    fields are kept. Works while the run is going on.
+
+    Raises:
+        StoreError: see :func:`raw_records`.
+    """
+    return latest(raw_records(folder))
+
+
+def latest(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the last attempt of every video of ``records``, in plan order.
+
+    Of two records with the same attempt the later one counts.
+    """
+    chosen: dict[str, tuple[int, dict[str, Any]]] = {}
+    for position, record in enumerate(records):
+        video = record["video"]
+        if video not in chosen or _attempt(record) >= _attempt(chosen[video][1]):
+            chosen[video] = (position, dict(record))
+    ordered = sorted(chosen.values(), key=lambda found: (_batch(found[1]), found[0]))
+    return [record for _, record in ordered]
+
+
+def next_attempts(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return, for every video that has a record, the number of its next attempt."""
+    numbers: dict[str, int] = {}
+    for record in records:
+        video = record["video"]
+        numbers[video] = max(numbers.get(video, 0), _attempt(record) + 1)
+    return numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How records cover a plan.
+
+    Attributes:
+        missing: planned ids without a record, in plan order.
+        duplicates: ids recorded more than once as the same attempt: two shards did one video.
+        unplanned: recorded ids that the plan does not have.
+    """
+
+    missing: tuple[str, ...]
+    duplicates: tuple[str, ...]
+    unplanned: tuple[str, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every planned video is there, once."""
+        return not (self.missing or self.duplicates or self.unplanned)
+
+
+def check_complete(
+    records: Iterable[Mapping[str, Any]], batches: Sequence[Sequence[str]]
+) -> Coverage:
+    """Compare records, with all attempts (:func:`raw_records`), to the planned batches."""
+    planned = [video for batch in batches for video in batch]
+    seen: dict[tuple[str, int], int] = {}
+    for record in records:
+        key = (record["video"], _attempt(record))
+        seen[key] = seen.get(key, 0) + 1
+    found = {video for video, _ in seen}
+    return Coverage(
+        missing=tuple(video for video in planned if video not in found),
+        duplicates=tuple(sorted({video for (video, _), times in seen.items() if times > 1})),
+        unplanned=tuple(sorted(found.difference(planned))),
+    )
+
+
+def _read_file(path: Path) -> list[dict[str, Any]]:
+    # What follows the last newline is a line still being written, or torn by a crash.
+    lines = path.read_bytes().split(b"\n")[:-1]
+    return [_decode(line, path, number) for number, line in enumerate(lines, start=1)]
+
+
+def _decode(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        record = json.loads(line, parse_constant=_refuse_constant)
+        if not isinstance(record, dict) or not isinstance(record.get("video"), str):
+            raise ValueError("not a record: an object with a text field 'video' is needed")
+    except (ValueError, RecursionError) as error:
+        raise StoreError(
+            f"{path}:{number}: damaged record ({error}). If the disk was full or the file was "
+            "edited, remove this line and run again: the missing videos are done once more"
+        ) from error
+    schema = record.get("schema", RECORD_SCHEMA)
+    if not isinstance(schema, int) or schema > RECORD_SCHEMA:
+        raise StoreError(
+            f"{path}:{number}: record schema {schema!r} is newer than this version of vcr-core "
+            f"reads ({RECORD_SCHEMA}); upgrade vcr-core"
+        )
+    return record
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"bare {name} is not JSON")
+
+
+def _line(plain: Mapping[str, Any]) -> bytes:
+    try:
+        return to_json(plain).encode("ascii") + b"\n"
+    except StoreError as error:
+        raise StoreError(f"record of video {plain.get('video')!r}: {error}") from error
+
+
+def _field_order(name: str) -> tuple[int, str]:
+    return _RANK.get(name, len(_RANK)), name
+
+
+def _attempt(record: Mapping[str, Any]) -> int:
+    return int(record.get("attempt") or 1)
+
+
+def _batch(record: Mapping[str, Any]) -> float:
+    batch = record.get("batch")
+    return float("inf") if batch is None else float(batch)
+
+
+def _without_trace(record: dict[str, Any], _excess: int) -> dict[str, Any]:
+    if not record.get("trace"):
+        return record
+    return _noted({**record, "trace": []}, "trace", "left out: the record was too long")
+
+
+def _without_traceback(record: dict[str, Any], excess: int) -> dict[str, Any]:
+    error = record.get("error")
+    if not isinstance(error, dict) or not isinstance(error.get("traceback"), str):
+        return record
+    # The end of a traceback says most; the note about it needs room too.
+    kept = error["traceback"]
+    target = len(to_json(kept)) - excess - 200
+    while kept and len(to_json(kept)) > target:
+        kept = kept[len(kept) // 8 + 1 :]
+    shortened = {**record, "error": {**error, "traceback": kept}}
+    return _noted(shortened, "error.traceback", "beginning left out: the record was too long")
+
+
+def _noted(record: dict[str, Any], field: str, text: str) -> dict[str, Any]:
+    notes = record.get("notes") or {}
+    if isinstance(notes, list):
+        return {**record, "notes": [*notes, f"{field}: {text}"]}
+    return {**record, "notes": {**notes, field: text}}
+
+
+def _is_torn(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            if file.seek(0, os.SEEK_END) == 0:
+                return False
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except FileNotFoundError:
+        return False
