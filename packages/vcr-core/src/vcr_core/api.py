@@ -1,0 +1,276 @@
+"""The Python API: ``load``, ``evaluate``, ``perturb``, ``as_classifier``.
+
+Example:
+    >>> import vcr_core as vcr
+    >>> model = vcr.load("model", "tiny-r3d")  # doctest: +SKIP
+    >>> attack = vcr.load("attack", "pgd", steps=20)  # doctest: +SKIP
+    >>> result = vcr.evaluate(
+    ...     model=model, attack=attack, dataset="motion", threat=vcr.Linf("2/255"), limit=8
+    ... )  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from vcr_core.adaptive import View
+from vcr_core.adhoc import chosen_for, remember
+from vcr_core.classifier import as_classifier as as_classifier
+from vcr_core.components import build
+from vcr_core.engine.run import execute, open_run
+from vcr_core.engine.setup import choose_device
+from vcr_core.engine.verify import check_answer, fit, untouched
+from vcr_core.errors import BudgetExhausted, UsageError
+from vcr_core.goals import Goals, choose_targets
+from vcr_core.metering import GuardedModel
+from vcr_core.protocols import AttackContext
+from vcr_core.randomness import VideoRandom
+from vcr_core.seeding import derive_seed, isolated_random_state
+from vcr_core.specs import AttackSpec
+from vcr_core.summary import RunView, load_run
+from vcr_core.threat import Linf, ThreatModel
+from vcr_core.victim import Rules, Victim
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vcr_core.protocols import (
+        Attack,
+        Defense,
+        Metric,
+        VideoClassifier,
+        VideoDataset,
+    )
+    from vcr_core.specs import Kind
+
+
+def load(kind: Kind, ref: str, /, **params: Any) -> Any:
+    """Return a component by reference, with parameters.
+
+    Args:
+        kind: ``model``, ``attack``, ``defense``, ``metric`` or ``dataset``.
+        ref: ``name``, ``name.variant`` or ``distribution/name.variant``.
+        **params: the component's parameters; see ``vcr info kind/name``.
+
+    Raises:
+        UnknownComponent: with near matches.
+        ConfigError: for a parameter that does not exist or is out of range.
+    """
+    from vcr_core.config.objects import choose_component
+
+    chosen = choose_component(kind, ref, params)
+    return remember(build(chosen), chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Results of :func:`evaluate`.
+
+    Attributes:
+        view: manifest, records and summary.
+    """
+
+    view: RunView
+
+    @property
+    def folder(self) -> Path:
+        """The run folder; temporary unless ``results`` was given."""
+        return self.view.folder
+
+    @property
+    def records(self) -> list[dict[str, Any]]:
+        """One record a video."""
+        return self.view.records
+
+    def summary(self) -> dict[str, Any]:
+        """Return headline numbers with 95 % intervals: ``{name: {value, k, n, ci95, method}}``."""
+        return cast("dict[str, Any]", self.view.summary["definitions"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return one flat row a video."""
+        from vcr_core.export import record_rows
+
+        return record_rows(self.view)
+
+    def frame(self) -> Any:
+        """Return :meth:`rows` as a pandas data frame.
+
+        Raises:
+            ComponentUnavailable: if pandas is not installed.
+        """
+        try:
+            import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+        except ImportError as error:
+            from vcr_core.errors import ComponentUnavailable
+
+            raise ComponentUnavailable(
+                "result.frame() needs pandas (pip install pandas); result.rows() does not"
+            ) from error
+        return pd.DataFrame(self.rows())
+
+
+def evaluate(
+    *,
+    model: VideoClassifier | str,
+    attack: Attack | str | None = None,
+    defense: Defense | str | Sequence[Defense | str] | None = None,
+    dataset: VideoDataset | str = "motion",
+    metrics: Sequence[Metric | str] | None = None,
+    threat: ThreatModel | None = None,
+    protocol: Mapping[str, Any] | None = None,
+    targeted: bool = False,
+    target: str | int = "least-likely",
+    max_forwards: int | None = None,
+    limit: int | None = None,
+    seed: int = 42,
+    runtime: Mapping[str, Any] | None = None,
+    results: str | Path | None = None,
+) -> Result:
+    """Run one experiment in this process and return its results.
+
+    Components are references or objects. With ``results`` the run is kept there and resumed by
+    the same call. A run with objects of your own is identified by their class and parameters, not
+    by what they do: use another ``results`` folder when you change them.
+
+    Args:
+        model: the classifier.
+        attack: the attack; ``None`` for a clean run.
+        defense: one defense or a chain.
+        dataset: the dataset.
+        metrics: metrics; the default ones when absent.
+        threat: what the adversary may change; ``Linf("8/255")`` when absent.
+        protocol: keys of the ``[protocol]`` table.
+        targeted: whether a target class has to be reached.
+        target: target policy or class.
+        max_forwards: budget of forward passes per video.
+        limit: number of videos.
+        seed: run seed.
+        runtime: keys of the ``[runtime]`` table.
+        results: folder for run folders; a temporary one when absent.
+
+    Raises:
+        ConfigError: with every problem found, before anything runs.
+    """
+    from vcr_core.config.objects import resolve_objects
+
+    asked = threat or Linf()
+    if not isinstance(asked.eps, float | int):
+        raise UsageError("evaluate needs one eps for all videos")
+    tables: dict[str, Any] = {
+        "seed": seed,
+        "threat": {
+            "norm": asked.norm, "eps": float(asked.eps), "quantize": asked.quantize,
+            "targeted": targeted, "target": target,
+        },
+        "protocol": dict(protocol or {}),
+        "runtime": dict(runtime or {}),
+    }  # fmt: skip
+    optional = {
+        "max_forwards": max_forwards,
+        "frames": list(asked.frames) if asked.frames is not None else None,
+        "per_frame_eps": list(asked.per_frame_eps) if asked.per_frame_eps else None,
+        "region": list(asked.region) if asked.region else None,
+    }
+    tables["threat"].update({k: v for k, v in optional.items() if v is not None})
+    chain = [] if defense is None else [defense] if _single(defense) else list(cast("Any", defense))
+    resolved, parts = resolve_objects(
+        tables, model=model, attack=attack, defenses=chain, dataset=dataset, metrics=metrics,
+        limit=limit,
+    )  # fmt: skip
+    folder = Path(results) if results is not None else Path(tempfile.mkdtemp(prefix="vcr-"))
+    run = open_run(resolved, parts=parts, results=folder)
+    execute(run)
+    return Result(load_run(run.folder))
+
+
+def perturb(
+    model: VideoClassifier,
+    attack: Attack,
+    videos: Tensor,
+    labels: Tensor | Sequence[int],
+    *,
+    threat: ThreatModel | None = None,
+    targets: Tensor | Sequence[int] | str | None = None,
+    rules: Rules | None = None,
+    gather: Tensor | None = None,
+    seed: int = 0,
+    ids: Sequence[str] | None = None,
+    device: str = "auto",
+) -> Tensor:
+    """Return adversarial videos, verified as in an evaluation.
+
+    Args:
+        model: the classifier.
+        attack: the attack.
+        videos: ``[B, T, C, H, W]`` float32 in [0, 1].
+        labels: true classes ``[B]``.
+        threat: the threat model; ``Linf("8/255")`` when absent.
+        targets: target classes ``[B]``, a policy such as ``"least-likely"``, or ``None``.
+        rules: access, budgets and stop rule; the attack's access with ``first_success`` else.
+        gather: ``[V, T']`` positions of the clips' frames; all frames in order when absent.
+        seed: seed of every draw.
+        ids: video ids, on which draws depend; ``"0"``, ``"1"``… when absent.
+        device: where to run.
+
+    Returns:
+        Same shape as ``videos``, on the same device, inside the threat model.
+
+    Raises:
+        ContractViolation: if the attack breaks its contract.
+    """
+    where = choose_device(device)
+    clean = videos.detach().to(where, torch.float32)
+    if clean.dim() != 5:
+        raise UsageError(f"videos have shape {list(clean.shape)}; [B, T, C, H, W] is needed")
+    count = clean.shape[0]
+    y = torch.as_tensor(labels, dtype=torch.int64, device=where)
+    names = list(ids) if ids is not None else [str(i) for i in range(count)]
+    asked = threat or Linf()
+    guarded = GuardedModel(model.to(where))
+    order = torch.arange(clean.shape[1]).unsqueeze(0) if gather is None else gather
+    view = View(guarded, order.to(where))
+    chosen = chosen_for("attack", attack)
+    access = cast("AttackSpec", chosen.spec).access
+    goal = _goals(view, clean, y, targets, seed, names)
+    victim = Victim(
+        view, clean, goal, asked, ids=names, seed=seed,
+        rules=replace(rules, access=access) if rules else Rules(access=access),
+    )  # fmt: skip
+    seeds = [derive_seed(seed, name, "attack") for name in names]
+    context = AttackContext(threat=asked, random=VideoRandom(seeds, where), ids=names)
+    with untouched(chosen.ref, guarded, clean) as handed, isolated_random_state(seeds[0]):
+        try:
+            answer = attack.attack(victim, handed, goal, context)
+        except BudgetExhausted:
+            answer = victim.best()
+    answer = check_answer(chosen.ref, answer, clean)
+    return fit(answer, clean, asked).video.to(videos.device)
+
+
+def _goals(
+    view: View,
+    clean: Tensor,
+    labels: Tensor,
+    targets: Tensor | Sequence[int] | str | None,
+    seed: int,
+    ids: Sequence[str],
+) -> Goals:
+    if targets is None:
+        return Goals(labels)
+    if isinstance(targets, str):
+        with torch.no_grad():
+            logits = view(clean, VideoRandom([0] * len(ids), clean.device))
+        return Goals(
+            labels, choose_targets(cast("Any", targets), logits, labels, seed=seed, ids=ids)
+        )
+    return Goals(labels, torch.as_tensor(targets, dtype=torch.int64, device=clean.device))
+
+
+def _single(defense: Any) -> bool:
+    return isinstance(defense, str) or hasattr(defense, "wrap")

@@ -1,0 +1,1 @@
+"""The evaluation loop: set-up, batches, shards, runs."""

@@ -1,0 +1,227 @@
+"""The per-video boundary: a planned batch becomes records, whatever happens inside."""
+
+from __future__ import annotations
+
+import datetime as dt
+import gc
+import logging
+import platform
+import signal
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from vcr_core.engine.contest import Contest, Result
+from vcr_core.engine.decode import Decoded, decode, stackable
+from vcr_core.errors import ModelChanged
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from vcr_core.engine.setup import Setup
+
+logger = logging.getLogger(__name__)
+
+
+class VideoTimeLimit(Exception):
+    """A video took longer than ``runtime.video_time_limit_s``."""
+
+
+class WorkerDied(Exception):
+    """A process died at this video more than once."""
+
+
+class BatchRunner:
+    """Runs planned batches of one run.
+
+    Args:
+        setup: built components.
+        run: run id.
+        shard: name of the share, e.g. ``0/1``.
+        on_stage: told ``(stage, video ids)`` as work goes on.
+        on_result: given each result with its frames, to keep some clips.
+    """
+
+    def __init__(
+        self,
+        setup: Setup,
+        run: str,
+        shard: str,
+        *,
+        on_stage: Callable[[str, Sequence[str]], None] = lambda _stage, _ids: None,
+        on_result: Callable[[str, Result], None] = lambda _id, _result: None,
+    ) -> None:
+        self.setup = setup
+        self._run = run
+        self._shard = shard
+        self._on_stage = on_stage
+        self._on_result = on_result
+        self._stage = "decode"
+        self._limit = setup.experiment.runtime.video_time_limit_s
+        self._chunk = setup.experiment.runtime.chunk_clips
+
+    def run(
+        self,
+        number: int,
+        ids: Sequence[str],
+        attempt: int,
+        *,
+        alone: bool = False,
+        blamed: Mapping[str, str] | None = None,
+    ) -> list[dict[str, Any]]:
+        """Return one record a video, in the planned order.
+
+        Args:
+            number: number of the batch.
+            ids: its videos.
+            attempt: how often it has been tried, this time included.
+            alone: do one video at a time.
+            blamed: videos that killed a worker process, with the reason; they are not tried.
+        """
+        records: dict[str, dict[str, Any]] = {}
+        decoded: list[Decoded] = []
+        for video in ids:
+            if blamed and video in blamed:
+                records[video] = error_fields(WorkerDied(blamed[video]), "worker")
+                continue
+            outcome = self._guarded([video], partial(decode, self.setup, video), "decode")
+            if isinstance(outcome, dict):
+                records[video] = {**outcome, "label": self._label(video)}
+            else:
+                decoded.append(outcome)
+        groups = [[video] for video in decoded] if alone else stackable(decoded)
+        for group in groups:
+            records.update(self._contest(group))
+        stamp = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
+        return [
+            {
+                "schema": 1,
+                "run": self._run,
+                "video": video,
+                "batch": number,
+                "shard": self._shard,
+                "attempt": attempt,
+                **records[video],
+                "host": platform.node(),
+                "device": str(self.setup.device),
+                "t_end": stamp,
+            }
+            for video in ids
+        ]
+
+    def _label(self, video: str) -> int:
+        return self.setup.label_map[self.setup.dataset.item(video).label]
+
+    def _contest(self, group: list[Decoded]) -> dict[str, dict[str, Any]]:
+        """Return fields by id; a group that fails is done one by one, so one fault costs one."""
+        ids = [v.id for v in group]
+        outcome = self._guarded(ids, lambda: self._attempt(group, self._chunk), "clean")
+        if isinstance(outcome, dict) and outcome["error"]["oom"]:
+            outcome = self._with_smaller_chunk(group)
+        if not isinstance(outcome, dict):
+            return self._kept(ids, outcome)
+        if len(group) == 1:
+            return {ids[0]: {**outcome, "label": group[0].label, "input": group[0].facts}}
+        alone: dict[str, dict[str, Any]] = {}
+        for video in group:
+            alone.update(self._contest([video]))
+        return alone
+
+    def _kept(self, ids: Sequence[str], results: Sequence[Result]) -> dict[str, dict[str, Any]]:
+        for video, result in zip(ids, results, strict=True):
+            self._on_result(video, result)
+        return {v: r.fields for v, r in zip(ids, results, strict=True)}
+
+    def _attempt(self, group: list[Decoded], chunk: int | None) -> list[Result]:
+        return Contest(self.setup, group, chunk, self._enter([v.id for v in group])).run()
+
+    def _with_smaller_chunk(self, group: list[Decoded]) -> Any:
+        """Try once more with half the clips at a time, after everything else was let go."""
+        gc.collect()
+        if self.setup.device.type == "cuda":
+            torch.cuda.empty_cache()
+        clips = len(group) * int(group[0].gather.shape[0])
+        chunk = max(1, (self._chunk or clips) // 2)
+        ids = [v.id for v in group]
+        logger.warning("out of memory on %s; trying again with chunk_clips = %d", ids, chunk)
+        outcome = self._guarded(ids, lambda: self._attempt(group, chunk), "clean")
+        if not isinstance(outcome, dict):
+            for result in outcome:
+                result.fields["flags"] = sorted({*result.fields["flags"], "smaller-chunk"})
+        return outcome
+
+    def _enter(self, ids: Sequence[str]) -> Callable[[str], None]:
+        def stage(name: str) -> None:
+            self._stage = name
+            self._on_stage(name, ids)
+
+        return stage
+
+    def _guarded(self, ids: Sequence[str], work: Callable[[], Any], stage: str) -> Any:
+        """Return the work's result, or the fields of an error record."""
+        self._enter(ids)(stage)
+        limit = None if self._limit is None else self._limit * len(ids)
+        try:
+            with time_limit(limit):
+                return work()
+        # The per-video boundary: one video's failure is one record.
+        except Exception as error:  # noqa: BLE001
+            fields = error_fields(error, self._stage)
+            changed = isinstance(error, ModelChanged)
+        if changed:
+            self.setup.replace_model()
+        # Outside of the handler the exception, its frames and their tensors are gone.
+        logger.warning("%s failed in %s: %s", ids, self._stage, fields["error"]["message"])
+        return fields
+
+
+def error_fields(error: BaseException, stage: str) -> dict[str, Any]:
+    """Return the fields of an ``error`` record."""
+    text = str(error)
+    oom = isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in text
+    )
+    return {
+        "status": "error",
+        "label": None,
+        "error": {
+            "stage": stage,
+            "type": type(error).__name__,
+            "message": text,
+            "traceback": "".join(traceback.format_exception(error)),
+            "oom": oom,
+        },
+    }
+
+
+@contextmanager
+def time_limit(seconds: float | None) -> Iterator[None]:
+    """Raise :class:`VideoTimeLimit` inside the block when it takes too long.
+
+    Works in the main thread of a process on systems with interval timers. Native code that never
+    returns to Python is not interrupted; the executor's parent notices that.
+    """
+    usable = (
+        seconds is not None
+        and hasattr(signal, "setitimer")
+        and threading.current_thread() is threading.main_thread()
+    )
+    if not usable or seconds is None:
+        yield
+        return
+
+    def expire(_signal: int, _frame: FrameType | None) -> None:
+        raise VideoTimeLimit(f"took longer than runtime.video_time_limit_s allows ({seconds:g} s)")
+
+    previous = signal.signal(signal.SIGALRM, expire)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)

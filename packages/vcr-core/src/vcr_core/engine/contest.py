@@ -1,0 +1,386 @@
+"""One group of stacked videos through the contest: corners, attack, verification, metrics."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from vcr_core.adaptive import View
+from vcr_core.engine.measure import distances, readings
+from vcr_core.engine.verify import check_answer, fit, untouched
+from vcr_core.errors import BudgetExhausted
+from vcr_core.goals import Goals, choose_targets
+from vcr_core.prediction import corner
+from vcr_core.protocols import AttackContext
+from vcr_core.randomness import VideoRandom
+from vcr_core.seeding import derive_seed, isolated_random_state
+from vcr_core.victim import Victim
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from vcr_core.engine.decode import Decoded
+    from vcr_core.engine.setup import Setup
+
+StageFn = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Result:
+    """What one video's contest gave; becomes a record."""
+
+    fields: dict[str, Any]
+    clean_frames: Tensor
+    adversarial_frames: Tensor | None = None
+    defended_frames: Tensor | None = None
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Seconds per stage; the device is synchronised at stage borders only."""
+
+    device: torch.device
+    seconds: dict[str, float] = field(default_factory=dict)
+    _since: float = 0.0
+
+    def start(self) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        self._since = time.perf_counter()
+
+    def stop(self, stage: str) -> None:
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - self._since
+
+
+class Contest:
+    """The contest of one group of videos of equal shape and plan.
+
+    Args:
+        setup: built components.
+        videos: the group.
+        chunk: clips that pass the model at once.
+        stage: told which stage begins, so that a failure can name it.
+    """
+
+    def __init__(
+        self, setup: Setup, videos: Sequence[Decoded], chunk: int | None, stage: StageFn
+    ) -> None:
+        self.setup = setup
+        self.videos = videos
+        self.chunk = chunk
+        self.stage = stage
+        self.experiment = setup.experiment
+        self.attack_name = setup.experiment.attack.ref if setup.experiment.attack else ""
+        self.device = setup.device
+        self.ids = [v.id for v in videos]
+        self.clean = torch.stack([v.frames for v in videos]).to(self.device)
+        self.labels = torch.tensor([v.label for v in videos], device=self.device)
+        gather = videos[0].gather.to(self.device)
+        self.plain = View(setup.model, gather, chunk=chunk)
+        self.defended = (
+            View(
+                setup.model,
+                gather,
+                setup.links,
+                chunk=chunk,
+                gradient=self.experiment.protocol.gradient,
+            )
+            if setup.links
+            else None
+        )
+        self.threat = setup.threat(self.clean.shape[1])
+        self.clock = _Clock(self.device)
+        self.flags: list[set[str]] = [set() for _ in videos]
+        self.notes: list[list[str]] = [[] for _ in videos]
+
+    def run(self) -> list[Result]:
+        """Return one result a video, in order."""
+        self.stage("clean")
+        self.clock.start()
+        clean = self._predict(self.plain, self.clean, "clean", 1)[0]
+        self._look_for_probabilities()
+        clean_defended = self._defended_draws(self.clean)
+        self.clock.stop("clean")
+        results = [
+            {
+                "status": "ok",
+                "label": v.label,
+                "clean": corner(clean[i], v.label),
+            }
+            for i, v in enumerate(self.videos)
+        ]
+        for i, fields in enumerate(results):
+            if clean_defended:
+                fields["clean_defended"] = self._corners(clean_defended, i)
+        attacked_video = None
+        if self.setup.attack is not None:
+            attacked_video = self._attack(results, clean, clean_defended)
+        return [self._result(i, fields, attacked_video) for i, fields in enumerate(results)]
+
+    # -- stages --------------------------------------------------------------------------------
+
+    def _attack(
+        self, results: list[dict[str, Any]], clean: Tensor, clean_defended: list[Tensor]
+    ) -> Tensor:
+        experiment = self.experiment
+        view_logits, right = clean, clean.argmax(dim=1) == self.labels
+        if experiment.adaptive and self.defended is not None:
+            draws = torch.stack(clean_defended)
+            right = (draws.argmax(dim=2) == self.labels).double().mean(dim=0) > 0.5
+            view_logits = draws.logsumexp(dim=0)
+        rows = right.nonzero().squeeze(1)
+        targets = None
+        if experiment.threat.targeted:
+            targets = choose_targets(
+                experiment.threat.target,
+                view_logits,
+                self.labels,
+                seed=experiment.seed,
+                ids=self.ids,
+            )
+        final = self.clean.clone()
+        if rows.numel():
+            self._perturb(results, final, rows, targets, view_logits)
+        self.stage("eval")
+        self.clock.start()
+        attacked = self._predict(self.plain, final, "clean", 1)[0]
+        attacked_defended = self._defended_draws(final)
+        self.clock.stop("eval")
+        eligible = set(rows.tolist())
+        for i, fields in enumerate(results):
+            label = self.videos[i].label
+            if i not in eligible:
+                fields["status"] = "ineligible"
+            if targets is not None:
+                fields["target"] = int(targets[i])
+                fields["target_policy"] = str(experiment.threat.target)
+            fields["attacked"] = corner(attacked[i], label)
+            if attacked_defended:
+                fields["attacked_defended"] = self._corners(attacked_defended, i, listed=True)
+            if i in eligible:
+                judged = (
+                    attacked_defended if experiment.adaptive and attacked_defended else [attacked]
+                )
+                self._judge(i, fields, [draw[i] for draw in judged])
+        self._measure(results, final, sorted(eligible))
+        return final
+
+    def _perturb(
+        self,
+        results: list[dict[str, Any]],
+        final: Tensor,
+        rows: Tensor,
+        targets: Tensor | None,
+        view_logits: Tensor,
+    ) -> None:
+        """Run the attack on the eligible videos and put its verified answers into ``final``."""
+        experiment, attack = self.experiment, self.setup.attack
+        if attack is None:  # pragma: no cover - the caller has checked
+            return
+        name = self.attack_name
+        ids = [self.ids[r] for r in rows.tolist()]
+        given = self.clean[rows]
+        goals = Goals(self.labels[rows], None if targets is None else targets[rows])
+        threat = self.threat
+        view = self.plain
+        if experiment.adaptive and self.defended is not None:
+            view = self.defended
+        victim = Victim(
+            view,
+            given,
+            goals,
+            threat,
+            ids=ids,
+            seed=experiment.seed,
+            rules=self.setup.rules,
+            clean_logits=view_logits[rows],
+        )
+        seeds = [derive_seed(experiment.seed, i, "attack") for i in ids]
+        claims: dict[int, bool] = {}
+        context = AttackContext(
+            threat=threat,
+            random=VideoRandom(seeds, self.device),
+            ids=ids,
+            log=_Claims(claims),
+        )
+        self.stage("attack")
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        ambient = derive_seed(experiment.seed, "\n".join(ids), "attack")
+        with (
+            untouched(name, self.setup.model, given) as handed,
+            isolated_random_state(ambient),
+        ):
+            self.clock.start()
+            try:
+                answer = (
+                    handed.clone()
+                    if threat.is_zero
+                    else attack.attack(victim, handed, goals, context)
+                )
+            except BudgetExhausted:
+                answer = victim.best()
+            self.clock.stop("attack")
+        self.stage("verify")
+        answer = check_answer(name, answer, given)
+        exhausted = [i for i, m in enumerate(victim.meters) if m.exhausted]
+        if exhausted:
+            answer = answer.clone()
+            answer[exhausted] = victim.best()[exhausted]
+        verified = fit(answer, given, threat)
+        final[rows] = verified.video
+        memory = self._peak_memory()
+        for j, row in enumerate(rows.tolist()):
+            meter, fields, flags = victim.meters[j], results[row], self.flags[row]
+            fields["cost"] = {
+                "forwards": meter.forwards,
+                "backwards": meter.backwards,
+                "iterations": meter.iterations,
+                "budget_exhausted": meter.exhausted,
+                "queries_to_first_success": meter.queries_to_first_success,
+                "mem_peak_bytes": memory,
+            }
+            fields["success"] = {"any_query": meter.queries_to_first_success is not None}
+            if meter.trace:
+                fields["trace"] = meter.sampled_trace()
+            fields["perturbation"] = distances(
+                verified.video[j], given[j], float(verified.violation[j]), threat.quantize,
+                projected=bool(verified.outside[j]),
+            )  # fmt: skip
+            if verified.outside[j]:
+                flags.add("constraint-violated")
+                self.notes[row].append(
+                    f"attack {name!r} left its threat model by "
+                    f"{float(verified.violation[j]):.3g}; the answer was projected back"
+                )
+            if fields["perturbation"]["linf"] == 0 and not threat.is_zero:
+                flags.add("attack-no-effect")
+            if meter.backwards and meter.zero_gradients >= meter.iterations > 0:
+                flags.add("zero-gradient")
+            if victim.undeclared_randomness:
+                flags.add("undeclared-randomness")
+            if claims.get(j) or meter.done:
+                fields["success"]["_seen"] = "claimed" if claims.get(j) else "seen"
+
+    def _judge(self, i: int, fields: dict[str, Any], draws: Sequence[Tensor]) -> None:
+        """Decide success on the attacker's view, on the video as it is stored."""
+        label, target = self.videos[i].label, fields.get("target")
+        predicted = [int(d.argmax()) for d in draws]
+        changed = [p != label for p in predicted]
+        reached = [p == target for p in predicted]
+        met = reached if target is not None else changed
+        success = fields.setdefault("success", {})
+        seen = success.pop("_seen", None)
+        success["changed"] = 2 * sum(changed) > len(changed)
+        if target is not None:
+            success["target"] = 2 * sum(reached) > len(reached)
+        success["n"], success["of"] = sum(met), len(met)
+        if seen and not any(met):
+            if seen == "claimed":
+                self.notes[i].append(
+                    f"attack {self.attack_name!r} reported success; "
+                    "the video as stored is not a success"
+                )
+            if len(met) == 1:
+                self.flags[i].add("lost-by-rounding")
+
+    def _measure(self, results: list[dict[str, Any]], final: Tensor, rows: Sequence[int]) -> None:
+        self.stage("metrics")
+        self.clock.start()
+        for i in rows:
+            results[i]["metrics"] = readings(
+                self.setup.metrics,
+                self.clean[i],
+                final[i],
+                video=self.ids[i],
+                fps=self.videos[i].fps,
+                seed=derive_seed(self.experiment.seed, self.ids[i], "metric"),
+            )
+        self.clock.stop("metrics")
+
+    # -- pieces --------------------------------------------------------------------------------
+
+    def _predict(self, view: View, video: Tensor, role: str, draws: int) -> list[Tensor]:
+        ambient = derive_seed(self.experiment.seed, "\n".join(self.ids), role)
+        out = []
+        with torch.no_grad(), isolated_random_state(ambient):
+            for repeat in range(draws):
+                seeds = [derive_seed(self.experiment.seed, i, role, repeat) for i in self.ids]
+                out.append(view(video, VideoRandom(seeds, self.device)))
+        return out
+
+    def _defended_draws(self, video: Tensor) -> list[Tensor]:
+        if self.defended is None:
+            return []
+        draws = self.experiment.protocol.eval_repeats if self.defended.stochastic else 1
+        return self._predict(self.defended, video, "eval", draws)
+
+    def _corners(self, draws: Sequence[Tensor], i: int, *, listed: bool = False) -> Any:
+        corners = [corner(draw[i], self.videos[i].label) for draw in draws]
+        return corners if listed or len(corners) > 1 else corners[0]
+
+    def _look_for_probabilities(self) -> None:
+        if self.setup.probabilities is None:
+            with torch.no_grad():
+                clips = self.plain.clips(self.clean[:1]).flatten(0, 1)[:1]
+                logits = self.setup.model.logits(clips)
+            inside = bool((logits >= 0).all()) and bool((logits <= 1).all())
+            sums_to_1 = bool(((logits.sum(dim=-1) - 1).abs() < 1e-4).all())
+            self.setup.probabilities = inside and sums_to_1
+        if self.setup.probabilities:
+            for flags in self.flags:
+                flags.add("probabilities-not-logits")
+
+    def _peak_memory(self) -> int:
+        if self.device.type == "cuda":
+            return torch.cuda.max_memory_allocated(self.device)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return peak if sys.platform == "darwin" else peak * 1024
+
+    def _result(self, i: int, fields: dict[str, Any], final: Tensor | None) -> Result:
+        count = len(self.videos)
+        cost = fields.setdefault("cost", {"forwards": 0, "backwards": 0})
+        cost["t_decode_s"] = self.videos[i].seconds
+        for stage in ("clean", "attack", "eval", "metrics"):
+            if stage in self.clock.seconds:
+                cost[f"t_{stage}_s"] = self.clock.seconds[stage] / count
+        cost["chunk"] = self.chunk or 0
+        if fields["status"] == "ineligible":
+            cost.pop("t_attack_s", None)
+        fields["flags"] = sorted(self.flags[i])
+        if self.notes[i]:
+            fields["notes"] = self.notes[i]
+        seed, video = self.experiment.seed, self.ids[i]
+        fields["seeds"] = {
+            "attack": derive_seed(seed, video, "attack"),
+            "eval": derive_seed(seed, video, "eval"),
+        }
+        fields["input"] = self.videos[i].facts
+        return Result(
+            fields=fields,
+            clean_frames=self.clean[i],
+            adversarial_frames=None if final is None else final[i],
+        )
+
+
+class _Claims:
+    """The attack's log; a claim of success is remembered, and checked by the core."""
+
+    def __init__(self, claims: dict[int, bool]) -> None:
+        self._claims = claims
+
+    def __call__(self, rows: Any = (), *, achieved: Any = None, **_values: Any) -> None:
+        if achieved is None:
+            return
+        listed = [int(r) for r in rows]
+        told = [achieved] * len(listed) if isinstance(achieved, bool) else list(achieved)
+        for row, claim in zip(listed, told, strict=True):
+            self._claims[row] = bool(claim)

@@ -1,0 +1,367 @@
+"""A run: its folder, its plan, and the making of the records that are missing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from vcr_core.atomic import write_text
+from vcr_core.components import build, chosen_weights
+from vcr_core.config.identity import run_id
+from vcr_core.config.resolve import Resolved, resolve_run
+from vcr_core.engine.clips import write_index
+from vcr_core.engine.machine import run_document, write_machine
+from vcr_core.engine.setup import Parts, build_dataset
+from vcr_core.engine.shard import run_shard
+from vcr_core.engine.subset import fingerprint, select_videos
+from vcr_core.environment import command_line, environment
+from vcr_core.errors import StoreError
+from vcr_core.manifest import (
+    finish_manifest,
+    new_manifest,
+    planned_videos,
+    read_manifest,
+    update_manifest,
+    write_manifest,
+)
+from vcr_core.plan import pending_batches, plan_batches
+from vcr_core.plugins import registry
+from vcr_core.protocols import ShardTask
+from vcr_core.records import read_records
+from vcr_core.specs import ModelSpec
+from vcr_core.summary import write_summary
+
+if TYPE_CHECKING:
+    from vcr_core.config.experiment import Chosen, Experiment
+    from vcr_core.manifest import RunStatus
+    from vcr_core.protocols import Executor, VideoDataset
+
+logger = logging.getLogger(__name__)
+
+HASHED_AT_START = 1000
+"""Up to so many videos the fingerprint of a run covers their content, not only their ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An opened run.
+
+    Attributes:
+        folder: where it lives.
+        manifest: ``run.json`` as it was when opened.
+        experiment: what it evaluates.
+        pending: numbers of the batches that are missing.
+        parts: in-memory components, for runs from Python.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    experiment: Experiment
+    pending: tuple[int, ...]
+    parts: Parts | None = None
+
+    @property
+    def name(self) -> str:
+        """The run id."""
+        return str(self.manifest["run"])
+
+    @property
+    def total(self) -> int:
+        """Number of planned videos."""
+        return len(planned_videos(self.manifest))
+
+    @property
+    def missing(self) -> int:
+        """Number of videos in batches that are missing."""
+        return sum(len(self.manifest["batches"][number]) for number in self.pending)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call of :func:`execute` ended.
+
+    Attributes:
+        status: ``done``, ``interrupted`` or ``failed``.
+        exit_code: 0; 1 when more videos failed than allowed; 130 when interrupted.
+        summary: the derived summary.
+        message: what a user should know when it is not 0.
+    """
+
+    status: str
+    exit_code: int
+    summary: dict[str, Any]
+    message: str = ""
+
+
+def open_run(
+    resolved: Resolved,
+    *,
+    parts: Parts | None = None,
+    results: Path | None = None,
+    folder: Path | None = None,
+    retry_errors: bool = False,
+) -> Run:
+    """Create the folder of an experiment, or find the one it already has.
+
+    Args:
+        resolved: the experiment.
+        parts: in-memory components.
+        results: folder of all runs; ``paths.results`` by default.
+        folder: an existing run folder to go on with, wherever it lies.
+        retry_errors: count batches with errors as missing.
+
+    Raises:
+        StoreError: if the folder belongs to another experiment, or its videos changed.
+    """
+    experiment = resolved.experiment
+    dataset = parts.dataset if parts and parts.dataset is not None else build_dataset(experiment)
+    videos = select_videos(experiment, dataset)
+    name, full_hash = run_id(resolved.identity, videos)
+    where = folder or (results or Path(experiment.paths.results)) / name
+    hashes = _content_hashes(dataset, videos)
+    print_of = fingerprint(videos, hashes)
+    if (where / "run.json").is_file():
+        manifest = read_manifest(where)
+        if manifest["experiment_hash"] != full_hash:
+            raise StoreError(
+                f"{where} belongs to another experiment (hash {manifest['experiment_hash']}, "
+                f"this one has {full_hash}); use another results folder"
+            )
+        if manifest["dataset"]["fingerprint"] != print_of:
+            _refuse_changed_videos(where, dataset)
+    else:
+        manifest = new_manifest(
+            run=name,
+            experiment=_tables(resolved),
+            experiment_hash=full_hash,
+            components=[_described(role, chosen) for role, chosen in _components(experiment)],
+            dataset={
+                "name": experiment.dataset.ref,
+                "fingerprint": print_of,
+                "content_hashed": len(videos) <= HASHED_AT_START,
+                "label_space": dataset.labels.id,
+                "labels": list(_label_names(experiment, dataset, parts)),
+                "n": len(videos),
+            },
+            batches=plan_batches([v for v, _ in videos], experiment.runtime.batch_videos),
+            batch_videos=experiment.runtime.batch_videos,
+            environment=environment(
+                {chosen.distribution for _, chosen in _components(experiment)}, with_torch=True
+            ),
+            command=command_line(),
+            plugin_failures=[
+                {"distribution": f.distribution, "version": f.version, "stage": f.stage,
+                 "error": str(f.error)}
+                for f in registry().failures
+            ],
+        )  # fmt: skip
+        where.mkdir(parents=True, exist_ok=True)
+        write_text(where / "resolved.toml", resolved.toml)
+        write_manifest(where, manifest)
+    write_machine(where, experiment)
+    records = read_records(where)
+    pending = pending_batches(manifest["batches"], records, retry_errors=retry_errors)
+    return Run(where, manifest, experiment, tuple(pending), parts)
+
+
+def reopen(folder: Path, *, overrides: Sequence[str] = (), retry_errors: bool = False) -> Run:
+    """Open a run by its folder, to go on with it here."""
+    resolved = resolve_run(run_document(folder), overrides=overrides)
+    return open_run(resolved, folder=folder, retry_errors=retry_errors)
+
+
+def execute(
+    run: Run,
+    *,
+    retry_errors: bool = False,
+    max_errors: float | None = None,
+    reverse: bool = False,
+    on_record: Callable[[Mapping[str, Any]], None] = lambda _record: None,
+) -> Outcome:
+    """Make the missing records with the run's executor, derive the summary, say how it went."""
+    experiment = run.experiment
+    if max_errors is not None:
+        runtime = msgspec.structs.replace(experiment.runtime, max_errors=max_errors)
+        experiment = replace(experiment, runtime=runtime)
+    hooks = registry()
+    manifest = update_manifest(run.folder, status="running", ended=None)
+    for observer in hooks.observers("vcr_run_started"):
+        observer(run=manifest)
+    messages: list[str] = []
+    interrupted = False
+    if run.pending:
+        try:
+            for message, stopped in _shards(run, experiment, retry_errors, reverse, on_record):
+                messages += [message] if message else []
+                interrupted |= stopped
+        except BaseException:
+            finish_manifest(run.folder, "interrupted")
+            raise
+    write_index(run.folder, planned_videos(manifest))
+    records = read_records(run.folder)
+    left = pending_batches(manifest["batches"], records)
+    failed = sum(r["status"] == "error" for r in records)
+    budget = experiment.runtime.max_errors
+    allowed = budget if budget >= 1 else budget * run.total
+    over = failed > allowed
+    flags = ["errors-over-budget"] if over else []
+    status: RunStatus = "interrupted" if interrupted else "failed" if left else "done"
+    manifest = finish_manifest(run.folder, status, flags=flags)
+    summary = write_summary(run.folder)
+    for observer in hooks.observers("vcr_run_finished"):
+        observer(run=manifest, summary=summary)
+    if interrupted:
+        return Outcome(status, 130, summary, f"interrupted; go on with: vcr run {run.folder}")
+    if left:
+        why = "; ".join(messages) or f"{len(left)} batches have no records"
+        return Outcome(status, 1, summary, why)
+    if over:
+        return Outcome(
+            status, 1, summary,
+            f"{failed} of {run.total} videos failed, more than --max-errors allows ({budget:g}); "
+            f"after mending them: vcr run {run.folder} --retry-errors",
+        )  # fmt: skip
+    return Outcome(status, 0, summary)
+
+
+def _shards(
+    run: Run,
+    experiment: Experiment,
+    retry_errors: bool,
+    reverse: bool,
+    on_record: Callable[[Mapping[str, Any]], None],
+) -> Iterator[tuple[str, bool]]:
+    """Yield ``(message, interrupted)`` of each share."""
+    if run.parts is not None or experiment.executor.name == "inline":
+        written = registry().observers("vcr_record_written")
+
+        def observe(record: dict[str, Any]) -> None:
+            on_record(record)
+            for observer in written:
+                observer(run=run.manifest, record=record)
+
+        outcome = run_shard(
+            plan_shards(run, experiment, retry_errors, workers=1)[0],
+            experiment,
+            parts=run.parts,
+            reverse=reverse,
+            on_record=observe,
+        )
+        yield outcome.stopped, outcome.interrupted
+        return
+    executor = _executor(experiment)
+    for status in executor.run(plan_shards(run, experiment, retry_errors)):
+        yield ("" if status.ok else status.message), status.message == "interrupted"
+
+
+def plan_shards(
+    run: Run, experiment: Experiment, retry_errors: bool, workers: int | None = None
+) -> list[ShardTask]:
+    """Return the shares of a run: one a GPU, or CPU workers with their share of the threads."""
+    import os
+
+    runtime = experiment.runtime
+    gpus = 0
+    if runtime.device == "auto":
+        import torch
+
+        gpus = torch.cuda.device_count()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    cores = cores or 1
+    asked = workers or experiment.executor.workers or gpus or cores
+    count = max(1, min(asked, len(run.pending)))
+    threads = runtime.threads or (0 if count == 1 else max(1, cores // count))
+    return [
+        ShardTask(
+            folder=run.folder,
+            index=index,
+            count=count,
+            device=f"cuda:{index % gpus}" if gpus and count > 1 else runtime.device,
+            threads=threads,
+            retry_errors=retry_errors,
+        )
+        for index in range(count)
+    ]
+
+
+def _executor(experiment: Experiment) -> Executor:
+    from vcr_core.config.experiment import Chosen
+
+    entry, _ = registry().find("executor", experiment.executor.name)
+    params = msgspec.to_builtins(experiment.executor)
+    params.pop("name")
+    executor: Executor = build(
+        Chosen(
+            spec=entry.spec,
+            distribution=entry.distribution,
+            version=entry.version,
+            params=params if entry.spec.params else {},
+        )
+    )
+    return executor
+
+
+def _content_hashes(dataset: VideoDataset, videos: Sequence[tuple[str, int]]) -> list[str | None]:
+    if len(videos) > HASHED_AT_START:
+        return [None] * len(videos)
+    return [dataset.item(video).source.sha256() for video, _ in videos]
+
+
+def _refuse_changed_videos(folder: Path, dataset: VideoDataset) -> None:
+    for record in read_records(folder):
+        then = (record.get("input") or {}).get("sha256")
+        if then and dataset.item(record["video"]).source.sha256() != then:
+            raise StoreError(
+                f"{folder}: video {record['video']!r} is not the file that was evaluated (its "
+                "content changed); put it back, or use another results folder"
+            )
+
+
+def _components(experiment: Experiment) -> list[tuple[str, Chosen]]:
+    chosen = [("dataset", experiment.dataset), ("model", experiment.model)]
+    if experiment.attack is not None:
+        chosen.append(("attack", experiment.attack))
+    chosen += [("defense", defense) for defense in experiment.defenses]
+    chosen += [("metric", metric) for metric in experiment.metrics]
+    return chosen
+
+
+def _described(role: str, chosen: Chosen) -> dict[str, Any]:
+    facts: dict[str, Any] = {
+        "role": role,
+        "kind": chosen.spec.kind,
+        "ref": chosen.qualified,
+        "distribution": chosen.distribution,
+        "version": chosen.version,
+        "target": chosen.spec.target,
+        "params": chosen.params,
+    }
+    if isinstance(chosen.spec, ModelSpec):
+        weights = chosen_weights(chosen.spec, chosen.variant)
+        facts["weights"] = weights.sha256 if weights else None
+    return facts
+
+
+def _label_names(
+    experiment: Experiment, dataset: VideoDataset, parts: Parts | None
+) -> Sequence[str]:
+    """Return class names in the model's order, which is what records use."""
+    spec = experiment.model.spec
+    if parts and parts.model is not None:
+        return parts.model.labels.names
+    if isinstance(spec, ModelSpec) and spec.label_space == dataset.labels.id:
+        return dataset.labels.names
+    model = build(experiment.model)
+    names: Sequence[str] = model.labels.names
+    return names
+
+
+def _tables(resolved: Resolved) -> dict[str, Any]:
+    import tomllib
+
+    return tomllib.loads(resolved.toml)

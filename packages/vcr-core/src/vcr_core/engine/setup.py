@@ -1,0 +1,233 @@
+"""Everything a shard needs, built once from a resolved experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+
+from vcr_core.adaptive import DefenseLink
+from vcr_core.components import build
+from vcr_core.errors import ComponentUnavailable, ConfigError, ModelChanged, UsageError
+from vcr_core.metering import GuardedModel, modules_of
+from vcr_core.specs import AttackSpec, DefenseSpec, MetricSpec
+from vcr_core.threat import ThreatModel, frame_positions
+from vcr_core.victim import Rules
+
+if TYPE_CHECKING:
+    from vcr_core.config.experiment import Chosen, Experiment
+    from vcr_core.protocols import Attack, Defense, Metric, VideoClassifier, VideoDataset
+
+
+@dataclass(slots=True)
+class Parts:
+    """In-memory components that stand in for those an experiment names (Python API)."""
+
+    model: VideoClassifier | None = None
+    attack: Attack | None = None
+    defenses: Sequence[Defense] | None = None
+    metrics: Sequence[Metric] | None = None
+    dataset: VideoDataset | None = None
+
+
+@dataclass(slots=True)
+class Setup:
+    """Built components of one experiment.
+
+    Attributes:
+        experiment: what was asked.
+        model: the classifier behind a guard that sees unmetered calls.
+        dataset: the videos.
+        label_map: index in the dataset's label space to index in the model's.
+        attack: the attack or ``None``.
+        links: the defense chain.
+        metrics: reference, keys and component of each metric.
+        threat: the threat model; frame counts are resolved per video group.
+        rules: budgets and stop rule.
+        device: where tensors live.
+        probabilities: whether the model was seen to give probabilities instead of logits.
+        is_own_model: whether the model is an object from Python.
+    """
+
+    experiment: Experiment
+    model: GuardedModel
+    dataset: VideoDataset
+    label_map: Sequence[int]
+    attack: Attack | None
+    links: tuple[DefenseLink, ...]
+    metrics: tuple[tuple[str, tuple[str, ...], Metric], ...]
+    device: torch.device
+    rules: Rules = field(default_factory=Rules)
+    probabilities: bool | None = None
+    is_own_model: bool = False
+
+    def replace_model(self) -> None:
+        """Build the model anew after something changed it.
+
+        Raises:
+            ModelChanged: if the model is an object from Python, which cannot be built again.
+        """
+        if self.is_own_model:
+            raise ModelChanged(
+                "the model that was given from Python has been changed by a component; nothing "
+                "after this would be measured on the same model"
+            )
+        self.model.model = _frozen(build(self.experiment.model)).to(self.device)
+
+    def threat(self, frames: int) -> ThreatModel:
+        """Return the threat model for videos of this many frames."""
+        asked = self.experiment.threat
+        return ThreatModel(
+            norm=asked.norm,
+            eps=asked.eps,
+            frames=frame_positions(asked.frames, frames),
+            per_frame_eps=tuple(asked.per_frame_eps) if asked.per_frame_eps else None,
+            region=cast("Any", tuple(asked.region)) if asked.region else None,
+            quantize=asked.quantize,
+        )
+
+
+def build_setup(experiment: Experiment, parts: Parts | None = None) -> Setup:
+    """Import and construct what the experiment names; ``parts`` take precedence.
+
+    Raises:
+        ComponentUnavailable: if something cannot be built here.
+        ConfigError: if labels of dataset and model do not meet.
+    """
+    parts = parts or Parts()
+    device = choose_device(experiment.runtime.device)
+    model = parts.model if parts.model is not None else build(experiment.model)
+    guarded = GuardedModel(_frozen(model).to(device))
+    dataset = parts.dataset if parts.dataset is not None else build_dataset(experiment)
+    attack = parts.attack
+    if attack is None and experiment.attack is not None:
+        attack = build(experiment.attack)
+    return Setup(
+        experiment=experiment,
+        model=guarded,
+        dataset=dataset,
+        label_map=match_labels(dataset, guarded, experiment),
+        attack=attack,
+        links=_links(experiment, parts),
+        metrics=_metrics(experiment, parts),
+        device=device,
+        rules=_rules(experiment),
+        is_own_model=parts.model is not None,
+    )
+
+
+def _frozen(model: VideoClassifier) -> VideoClassifier:
+    for module in modules_of(model):
+        module.eval()
+        module.requires_grad_(False)
+    return model
+
+
+def build_dataset(experiment: Experiment) -> VideoDataset:
+    """Build the dataset, with its root from ``[paths.datasets]`` where the run gives none."""
+    chosen = experiment.dataset
+    root = experiment.paths.datasets.get(chosen.spec.name)
+    if root is not None and chosen.params.get("root", None) in (None, ""):
+        from dataclasses import replace
+
+        chosen = replace(chosen, params={**chosen.params, "root": root})
+    dataset: VideoDataset = build(chosen)
+    return dataset
+
+
+def choose_device(asked: str) -> torch.device:
+    """Return the device; ``auto`` takes the first GPU, else the CPU.
+
+    Raises:
+        UsageError: for a device that is not here.
+    """
+    if asked == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(asked)
+    except RuntimeError as error:
+        raise UsageError(
+            f"runtime.device = {asked!r} is no device; use 'auto', 'cpu' or 'cuda:0'"
+        ) from error
+    if device.type == "cuda":
+        count = torch.cuda.device_count()
+        if (device.index or 0) >= count:
+            raise ComponentUnavailable(
+                f"runtime.device = {asked!r}: this machine shows {count} CUDA devices"
+            )
+    return device
+
+
+def match_labels(
+    dataset: VideoDataset, model: VideoClassifier | GuardedModel, experiment: Experiment
+) -> list[int]:
+    """Return the model's class index of each dataset class, matched by name.
+
+    Raises:
+        ConfigError: listing the dataset's classes that the model does not know.
+    """
+    ours, theirs = dataset.labels, model.labels
+    if ours.names == theirs.names:
+        return list(range(len(ours)))
+    from vcr_core.datasets import labels
+
+    try:
+        index = labels.match_labels(ours.names, theirs.names, f"dataset {experiment.dataset.ref!r}")
+    except ConfigError as error:
+        some = ", ".join(theirs.names[:8]) + (", …" if len(theirs.names) > 8 else "")
+        raise ConfigError(
+            f"{error}\n"
+            f"  the {len(theirs.names)} classes of model {experiment.model.ref!r}: {some}\n"
+            "  rename the classes, name the videos to use in a subset manifest, or use a model "
+            "that was trained on these classes"
+        ) from error
+    return [index[name] for name in ours.names]
+
+
+def _links(experiment: Experiment, parts: Parts) -> tuple[DefenseLink, ...]:
+    links = []
+    for position, chosen in enumerate(experiment.defenses):
+        spec = cast("DefenseSpec", chosen.spec)
+        defense = parts.defenses[position] if parts.defenses is not None else build(chosen)
+        links.append(
+            DefenseLink(
+                name=chosen.ref,
+                defense=defense,
+                gradient=getattr(defense, "gradient", spec.gradient),
+                stochastic=bool(getattr(defense, "stochastic", spec.stochastic)),
+            )
+        )
+    return tuple(links)
+
+
+def _metrics(
+    experiment: Experiment, parts: Parts
+) -> tuple[tuple[str, tuple[str, ...], Metric], ...]:
+    built = parts.metrics or [build(chosen) for chosen in experiment.metrics]
+    return tuple(
+        (chosen.ref, metric_keys(chosen), metric)
+        for chosen, metric in zip(experiment.metrics, built, strict=True)
+    )
+
+
+def metric_keys(chosen: Chosen) -> tuple[str, ...]:
+    """Return the keys a metric reports under."""
+    spec = cast("MetricSpec", chosen.spec)
+    return spec.keys or (spec.name,)
+
+
+def _rules(experiment: Experiment) -> Rules:
+    protocol, threat = experiment.protocol, experiment.threat
+    if experiment.attack is None:
+        return Rules(access="none")
+    return Rules(
+        access=cast("AttackSpec", experiment.attack.spec).access,
+        stop=protocol.stop,
+        confidence=protocol.confidence,
+        confirm=protocol.confirm,
+        eot=protocol.eot,
+        max_forwards=threat.max_forwards,
+        max_backwards=threat.max_backwards,
+    )

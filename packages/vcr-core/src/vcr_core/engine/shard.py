@@ -1,0 +1,212 @@
+"""One share of a run: the batches that are missing, each one's records appended together."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from vcr_core.engine.batch import BatchRunner
+from vcr_core.engine.clips import ClipKeeper
+from vcr_core.engine.setup import Parts, build_setup
+from vcr_core.engine.stopping import graceful_stop
+from vcr_core.engine.suspects import Suspects
+from vcr_core.errors import UsageError
+from vcr_core.manifest import planned_videos, read_manifest
+from vcr_core.plan import pending_batches, shard_batches
+from vcr_core.records import RecordWriter, next_attempts, read_records, record_path
+
+if TYPE_CHECKING:
+    from vcr_core.config.experiment import Experiment
+    from vcr_core.protocols import ShardTask
+
+logger = logging.getLogger(__name__)
+
+PARENT_VARIABLE = "VCR_WORKER_OF"
+"""Environment variable by which an executor's worker knows its parent's process id."""
+
+HOPELESS = 32
+"""So many first videos of a share without a single result point at the set-up, not the videos."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShardOutcome:
+    """How a share ended.
+
+    Attributes:
+        done: videos recorded by this call.
+        errors: of these, errors.
+        stopped: why it stopped early, or ``""``.
+        interrupted: whether somebody asked it to stop.
+    """
+
+    done: int
+    errors: int
+    stopped: str = ""
+    interrupted: bool = False
+
+
+def run_shard(
+    task: ShardTask,
+    experiment: Experiment,
+    *,
+    parts: Parts | None = None,
+    reverse: bool = False,
+    on_record: Callable[[dict[str, Any]], None] = lambda _record: None,
+) -> ShardOutcome:
+    """Make the missing records of one share.
+
+    Args:
+        task: folder, share, device and threads.
+        experiment: the resolved experiment of the folder.
+        parts: in-memory components (Python API).
+        reverse: go through the batches backwards; the records are the same.
+        on_record: observer of each record, after it is written.
+    """
+    folder = Path(task.folder)
+    manifest = read_manifest(folder)
+    batches: Sequence[Sequence[str]] = manifest["batches"]
+    records = read_records(folder)
+    mine = set(shard_batches(len(batches), task.index, task.count))
+    pending = pending_batches(batches, records, retry_errors=task.retry_errors)
+    todo = [number for number in pending if number in mine]
+    if reverse:
+        todo.reverse()
+    if not todo:
+        return ShardOutcome(0, 0)
+    if task.threads:
+        torch.set_num_threads(task.threads)
+    set_determinism(experiment.runtime.deterministic)
+    setup = build_setup(experiment, parts)
+    name = f"{task.index}of{task.count}"
+    keeper = ClipKeeper(
+        folder,
+        planned_videos(manifest)[: experiment.output.keep_clips],
+        float(experiment.threat.eps),
+    )
+    flight = _Flight(folder, name)
+    runner = BatchRunner(setup, manifest["run"], name, on_stage=flight.stage, on_result=keeper)
+    attempts = next_attempts(records)
+    suspects = Suspects(folder, name)
+    with RecordWriter(record_path(folder, name, os.getpid())) as writer, graceful_stop() as stop:
+        outcome = _work(
+            runner, experiment.runtime.max_errors, batches, todo, attempts, writer, flight,
+            suspects=suspects, stop_asked=lambda: stop.asked or _is_orphan(), on_record=on_record,
+        )  # fmt: skip
+    flight.clear()
+    if not (outcome.stopped or outcome.interrupted):
+        suspects.clear()
+    return outcome
+
+
+def _work(
+    runner: BatchRunner,
+    budget: float,
+    batches: Sequence[Sequence[str]],
+    todo: Sequence[int],
+    attempts: dict[str, int],
+    writer: RecordWriter,
+    flight: _Flight,
+    *,
+    suspects: Suspects,
+    stop_asked: Callable[[], bool],
+    on_record: Callable[[dict[str, Any]], None],
+) -> ShardOutcome:
+    done = errors = 0
+    for number in todo:
+        if stop_asked():
+            return ShardOutcome(done, errors, interrupted=True)
+        ids = batches[number]
+        flight.batch = number
+        attempt = max(attempts.get(video, 1) for video in ids)
+        alone = number in suspects.alone
+        made = runner.run(number, ids, attempt, alone=alone, blamed=suspects.blamed)
+        writer.append(made)
+        for record in made:
+            on_record(record)
+        done += len(made)
+        errors += sum(record["status"] == "error" for record in made)
+        if errors == done >= HOPELESS:
+            first = made[0]["error"]
+            return ShardOutcome(
+                done, errors,
+                f"the first {done} videos all failed, the last one with "
+                f"{first['type']}: {first['message']}",
+            )  # fmt: skip
+        if budget >= 1 and errors > budget:
+            return ShardOutcome(done, errors, f"{errors} videos failed, {budget:g} are allowed")
+    return ShardOutcome(done, errors)
+
+
+def _is_orphan() -> bool:
+    """Return whether the process that started this worker is gone: then nobody waits for it."""
+    parent = os.environ.get(PARENT_VARIABLE)
+    return parent is not None and parent != str(os.getppid())
+
+
+class _Flight:
+    """Says on disk which videos are being worked on, for whoever finds this process dead."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._path = flight_path(folder, name)
+        self._path.parent.mkdir(exist_ok=True)
+        self.batch = -1
+
+    def stage(self, stage: str, videos: Sequence[str]) -> None:
+        said = {
+            "batch": self.batch,
+            "stage": stage,
+            "videos": list(videos),
+            "pid": os.getpid(),
+            "since": time.time(),
+        }
+        # Replaced whole, but not forced to the disk: it need not outlive the machine.
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text(json.dumps(said), encoding="utf-8")
+        fresh.replace(self._path)
+
+    def clear(self) -> None:
+        self._path.unlink(missing_ok=True)
+
+
+def flight_path(folder: Path, name: str) -> Path:
+    """Return where the worker of a share says what it is doing."""
+    return Path(folder) / "logs" / f"flight-{name}.json"
+
+
+def read_flight(folder: Path, name: str) -> dict[str, Any] | None:
+    """Return what a worker was doing when it was last seen, or ``None``."""
+    try:
+        found: dict[str, Any] = json.loads(flight_path(folder, name).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return found
+
+
+def set_determinism(mode: bool | str) -> None:
+    """Apply ``runtime.deterministic``: ``true`` insists, ``"warn"`` warns, ``false`` leaves it.
+
+    Raises:
+        UsageError: if CUDA was started before it could be made deterministic.
+    """
+    if not mode:
+        return
+    if torch.cuda.is_available():
+        started = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+        if started and "CUBLAS_WORKSPACE_CONFIG" not in os.environ:
+            raise UsageError(
+                "runtime.deterministic: CUDA is already running; set "
+                "CUBLAS_WORKSPACE_CONFIG=:4096:8 before the program starts"
+            )
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+        torch.backends.cudnn.benchmark = False
+        torch.backends.cuda.matmul.allow_tf32 = False
+        torch.backends.cudnn.allow_tf32 = False
+    torch.use_deterministic_algorithms(True, warn_only=mode == "warn")

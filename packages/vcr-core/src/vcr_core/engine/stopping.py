@@ -1,0 +1,40 @@
+"""Ctrl-C and SIGTERM: finish the batch in hand, then stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+
+class StopRequest:
+    """Whether somebody asked to stop."""
+
+    def __init__(self) -> None:
+        self.asked = False
+
+
+@contextmanager
+def graceful_stop() -> Iterator[StopRequest]:
+    """Turn the first SIGINT or SIGTERM into a request, the second SIGINT into an interrupt."""
+    request = StopRequest()
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if request.asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        request.asked = True
+
+    previous = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield request
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

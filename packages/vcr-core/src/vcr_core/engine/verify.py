@@ -1,0 +1,127 @@
+"""What the core checks of an attack's answer before it believes anything."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from vcr_core.errors import ContractViolation, ModelChanged
+from vcr_core.metering import modules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from torch import Tensor
+
+    from vcr_core.metering import GuardedModel
+    from vcr_core.threat import ThreatModel
+
+
+@dataclass(slots=True)
+class Verified:
+    """An attack's answer, made fit to be judged.
+
+    Attributes:
+        video: ``[B, T, C, H, W]`` inside the threat model, rounded if it says so.
+        violation: ``[B]`` how far outside the answer was.
+        outside: ``[B]`` bool, whether that is more than rounding errors explain.
+    """
+
+    video: Tensor
+    violation: Tensor
+    outside: Tensor
+
+
+def check_answer(name: str, answer: Any, given: Tensor) -> Tensor:
+    """Return the answer if it has the right kind, shape, dtype, device and finite values.
+
+    Raises:
+        ContractViolation: naming the attack and what is wrong.
+    """
+    who = f"attack {name!r}"
+    if not isinstance(answer, torch.Tensor):
+        raise ContractViolation(
+            f"{who} returned {type(answer).__name__}, not a tensor; success is judged by the core"
+        )
+    if answer.shape != given.shape:
+        raise ContractViolation(
+            f"{who} returned shape {list(answer.shape)} for videos of shape {list(given.shape)}"
+        )
+    if answer.dtype != given.dtype:
+        raise ContractViolation(f"{who} returned {answer.dtype}, expected {given.dtype}")
+    if answer.device != given.device:
+        raise ContractViolation(f"{who} returned a tensor on {answer.device}, not {given.device}")
+    detached: Tensor = answer.detach()
+    if not bool(torch.isfinite(detached).all()):
+        raise ContractViolation(f"{who} returned values that are not finite (NaN or infinity)")
+    return detached
+
+
+def fit(answer: Tensor, clean: Tensor, threat: ThreatModel) -> Verified:
+    """Project the answer into the threat model and round it as it would be stored."""
+    violation = threat.violation(answer, clean)
+    outside = ~threat.within(answer, clean)
+    video = threat.project(answer, clean) if bool((violation > 0).any()) else answer
+    return Verified(threat.store(video, clean), violation, outside)
+
+
+@contextmanager
+def untouched(name: str, model: GuardedModel, given: Tensor) -> Iterator[Tensor]:
+    """Hand out a copy of ``given`` and check that attack left it, and the model, as they were.
+
+    Raises:
+        ModelChanged: if parameters or buffers changed.
+        ContractViolation: if the videos, gradient flags or modes changed (the latter are put back),
+            or if the model was asked behind the victim's back.
+    """
+    handed = given.clone()
+    modes = _modes(model)
+    before = _tensors(model)
+    try:
+        with model.watch():
+            yield handed
+    finally:
+        changed_modes = _restore(modes)
+    who = f"attack {name!r}"
+    if _tensors(model) != before:
+        raise ModelChanged(f"{who} changed the model: its parameters or buffers")
+    if changed_modes:
+        raise ContractViolation(f"{who} changed the model: its gradient flags or training mode")
+    if model.unmetered:
+        raise ContractViolation(
+            f"{who} made {model.unmetered} forward pass(es) outside of the victim; "
+            "hidden queries are not allowed"
+        )
+    if not torch.equal(handed, given):
+        raise ContractViolation(f"{who} changed the videos it was given in place")
+
+
+def _tensors(model: GuardedModel) -> list[tuple[int, int]]:
+    return [
+        (tensor.data_ptr(), tensor._version)
+        for module in modules_of(model.model)
+        for tensor in (*module.parameters(), *module.buffers())
+    ]
+
+
+def _modes(model: GuardedModel) -> list[tuple[Any, str, Any]]:
+    modes: list[tuple[Any, str, Any]] = []
+    for module in modules_of(model.model):
+        modes += [(m, "training", m.training) for m in module.modules()]
+        for parameter in module.parameters():
+            modes.append((parameter, "requires_grad", parameter.requires_grad))
+            modes.append((parameter, "grad", parameter.grad))
+    return modes
+
+
+def _restore(modes: list[tuple[Any, str, Any]]) -> bool:
+    """Put flags back as they were and return whether one had changed."""
+    changed = False
+    for owner, name, value in modes:
+        if getattr(owner, name) is not value:
+            changed = True
+            setattr(owner, name, value)
+    return changed

@@ -1,0 +1,1 @@
+"""Ways to run the shards of a run."""
