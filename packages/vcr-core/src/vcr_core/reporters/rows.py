@@ -1,0 +1,240 @@
+"""Runs as table rows: one run, one row, every number with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from vcr_core.manifest import component_ref, defense_refs, is_adaptive, is_targeted, table
+from vcr_core.reporters.cells import MISSING, Cell, cell_from
+
+if TYPE_CHECKING:
+    from vcr_core.summary import RunView
+
+NONE = "none"
+_NORMS = {"linf": "L∞", "l2": "L2", "l1": "L1", "l0": "L0"}
+_METRIC_ORDER = ("mse", "psnr", "ssim", "ms_ssim", "lpips", "dists", "vmaf")
+
+_NOT_IN_TABLES = ("psnr_of_mean_mse",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """Clean and robust accuracy of one system: the bare model, or the model behind its defense."""
+
+    clean: Cell
+    robust: Cell
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """What a table says about one run.
+
+    Attributes:
+        run: run id.
+        dataset: dataset reference.
+        model: model reference.
+        attack: attack reference, or ``none``.
+        defense: defense references joined in the order in which they apply, or ``none``.
+        adaptive: whether the attacker knows the defense; ``None`` without attack or defense.
+        threat: the constraint in words, e.g. ``L∞ 8/255``.
+        norm: ``linf l2 l1 l0 none``, or ``""`` without an attack.
+        eps: radius, or ``None`` where the norm is ``none`` or there is no attack.
+        targeted: whether the attack aims at a class.
+        status: the manifest's status.
+        n: videos that the rates are over (``ok`` and ``ineligible``).
+        errors: videos that failed and are not in the rates.
+        undefended: the pair of the bare model.
+        defended: the pair of the model behind its defense, if there is one.
+        asr: attack success rate of the headline pair.
+        asr_name: the definition that ``asr`` is an instance of.
+        queries: mean forwards a video.
+        seconds: mean attack time a video.
+        metrics: distances by name.
+        flags: ids of health flags, sorted.
+    """
+
+    run: str
+    dataset: str
+    model: str
+    attack: str
+    defense: str
+    adaptive: bool | None
+    threat: str
+    norm: str
+    eps: float | None
+    targeted: bool
+    status: str
+    n: int
+    errors: int
+    undefended: Pair
+    defended: Pair | None
+    asr: Cell
+    asr_name: str
+    queries: Cell
+    seconds: Cell
+    metrics: Mapping[str, Cell]
+    flags: tuple[str, ...]
+
+    @property
+    def headline_defended(self) -> bool:
+        """Whether the defended pair is the result of the run.
+
+        It is when the attacker knew the defense, and when nothing was attacked.
+        """
+        return self.defended is not None and self.adaptive is not False
+
+    @property
+    def headline(self) -> Pair:
+        """The pair that is the result of the run."""
+        return self.defended if self.headline_defended and self.defended else self.undefended
+
+    @property
+    def system(self) -> Pair:
+        """The pair of the whole system: defended wherever there is a defense."""
+        return self.defended or self.undefended
+
+    @property
+    def adaptive_text(self) -> str:
+        """``yes``, ``no``, or a dash where the word means nothing."""
+        return MISSING if self.adaptive is None else ("yes" if self.adaptive else "no")
+
+    @property
+    def attack_text(self) -> str:
+        """Attack with its goal, where it is targeted."""
+        return f"{self.attack} (targeted)" if self.targeted else self.attack
+
+
+def make_rows(runs: Iterable[RunView]) -> list[Row]:
+    """Return a row per run, ordered by dataset, attack, threat, then headline accuracy."""
+    return sorted((make_row(run) for run in runs), key=sort_key)
+
+
+def make_row(run: RunView) -> Row:
+    """Return the row of one run."""
+    manifest = run.manifest
+    attack = component_ref(manifest, "attack")
+    defenses = defense_refs(manifest)
+    threat = table(manifest, "threat")
+    definitions = run.summary.get("definitions") or {}
+    counts = run.summary.get("counts") or {}
+    adaptive = is_adaptive(manifest) if attack and defenses else None
+    targeted = is_targeted(manifest)
+    norm = str(threat.get("norm", "linf")) if attack else ""
+    eps = _eps(threat) if norm and norm != "none" else None
+    asr_name = f"{'defended_' if adaptive else ''}asr_{'targeted' if targeted else 'untargeted'}"
+    absent = "not measured" if attack else "no attack"
+    return Row(
+        run=str(manifest.get("run") or run.folder.name),
+        dataset=component_ref(manifest, "dataset") or "?",
+        model=component_ref(manifest, "model") or "?",
+        attack=attack or NONE,
+        defense=" → ".join(defenses) or NONE,
+        adaptive=adaptive,
+        threat=threat_text(norm, eps),
+        norm=norm,
+        eps=eps,
+        targeted=targeted,
+        status=str(manifest.get("status") or "unknown"),
+        n=int(counts.get("ok") or 0) + int(counts.get("ineligible") or 0),
+        errors=int(counts.get("error") or 0),
+        undefended=_pair(definitions, "", absent),
+        defended=_pair(definitions, "defended_", absent) if defenses else None,
+        asr=cell_from(definitions.get(asr_name), share=True, absent=absent),
+        asr_name=asr_name,
+        queries=cost_cell(run, "forwards", absent) if attack else Cell(reason=absent),
+        seconds=cost_cell(run, "t_attack_s", absent) if attack else Cell(reason=absent),
+        metrics={
+            name: cell_from(entry, absent=absent)
+            for name, entry in (run.summary.get("metrics") or {}).items()
+        },
+        flags=tuple(sorted(flag_counts(run))),
+    )
+
+
+def metric_names(rows: Sequence[Row]) -> list[str]:
+    """Return the names of the metrics that tables show, the usual ones first."""
+    found = {name for row in rows for name in row.metrics}.difference(_NOT_IN_TABLES)
+    known = [name for name in _METRIC_ORDER if name in found]
+    return known + sorted(found.difference(known))
+
+
+def flag_counts(run: RunView) -> dict[str, int | None]:
+    """Return health flags with the number of videos they concern, where that is known."""
+    flags = run.summary.get("flags") or {}
+    if not isinstance(flags, Mapping):
+        names = [f.get("id") or f.get("flag") if isinstance(f, Mapping) else f for f in flags]
+        return {str(name): None for name in names if name}
+    found: dict[str, int | None] = {}
+    for name, entry in flags.items():
+        count = entry.get("count", entry.get("videos")) if isinstance(entry, Mapping) else entry
+        known = isinstance(count, int) and not isinstance(count, bool)
+        found[str(name)] = count if known else None
+    return found
+
+
+def cost_cell(run: RunView, name: str, absent: str = "not measured") -> Cell:
+    """Return the mean of one cost over attacked videos, with its bootstrap interval."""
+    entry = (run.summary.get("costs") or {}).get(name)
+    cell = cell_from(entry, absent=absent)
+    if cell.value is None or cell.low is not None:
+        return cell
+    values = [
+        float(record["cost"][name])
+        for record in run.records
+        if record.get("status") == "ok" and (record.get("cost") or {}).get(name) is not None
+    ]
+    if len(values) != cell.n:
+        return cell
+    from vcr_core.stats import bootstrap_mean
+
+    found = bootstrap_mean(values)
+    return replace(cell, low=found.low, high=found.high, method=found.method)
+
+
+def threat_text(norm: str, eps: float | None) -> str:
+    """Return a constraint in words.
+
+    Example:
+        >>> threat_text("linf", 8 / 255), threat_text("l2", 0.5), threat_text("none", None)
+        ('L∞ 8/255', 'L2 0.5', 'no norm bound')
+    """
+    if not norm:
+        return MISSING
+    if norm == "none" or eps is None:
+        return "no norm bound"
+    return f"{_NORMS.get(norm, norm)} {eps_text(norm, eps)}"
+
+
+def eps_text(norm: str, eps: float) -> str:
+    """Return a radius as users write it: levels of 255 for L∞, a number otherwise."""
+    if norm == "linf":
+        levels = round(eps * 255, 2)
+        if abs(eps * 255 - levels) < 1e-6 * 255:
+            return f"{levels:g}/255"
+    return f"{eps:.4g}"
+
+
+def _eps(threat: Mapping[str, Any]) -> float | None:
+    value = threat.get("eps")
+    if isinstance(value, str):
+        top, _, bottom = value.partition("/")
+        return float(top) / float(bottom or 1)
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _pair(definitions: Mapping[str, Any], prefix: str, absent: str) -> Pair:
+    return Pair(
+        clean=cell_from(definitions.get(f"{prefix}clean_accuracy"), share=True),
+        robust=cell_from(definitions.get(f"{prefix}robust_accuracy"), share=True, absent=absent),
+    )
+
+
+def sort_key(row: Row) -> tuple[Any, ...]:
+    """Return what orders rows: dataset, attack, threat, then the best robust accuracy first."""
+    robust = row.headline.robust.value
+    return (
+        row.dataset, row.attack != NONE, row.attack, row.targeted, row.norm, row.eps or 0.0,
+        robust is None, -(robust or 0.0), row.model, row.defense, row.run,
+    )  # fmt: skip
