@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib import import_module, resources
+
+import msgspec
+import pytest
+from vcr_attacks.params import IfgsmParams, PgdParams, SquareParams
+from vcr_attacks.plugin import vcr_register_attacks, vcr_register_presets
+from vcr_core.config.check import Problems, check_table
+from vcr_core.config.schema import ProtocolConfig, ThreatConfig
+
+SPECS = {spec.name: spec for spec in vcr_register_attacks()}
+PRESETS = sorted(
+    path.name.removesuffix(".toml")
+    for path in (resources.files("vcr_attacks") / "presets" / "attack").iterdir()
+)
+
+
+def test_specs_point_at_what_they_say():
+    for spec in SPECS.values():
+        module, _, attribute = spec.target.partition(":")
+        attack = getattr(import_module(module), attribute)()
+        module, _, attribute = spec.params.partition(":")
+        struct = getattr(import_module(module), attribute)
+        assert msgspec.convert({}, type=struct) == attack.params
+        assert spec.summary
+        assert spec.reference.startswith("https://")
+        assert f"attack.name={spec.name}" in spec.example
+
+
+def test_each_attack_has_both_presets():
+    assert sorted(f"{n}.{p}" for n in SPECS for p in ("paper", "vcr-bench-repo")) == PRESETS
+    assert [source.package for source in vcr_register_presets()] == ["vcr_attacks"]
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_valid(name):
+    import tomllib
+
+    folder = resources.files("vcr_attacks") / "presets" / "attack"
+    preset = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
+    assert set(preset) <= {"summary", "params", "threat", "protocol"}
+    assert len(preset["summary"]) <= 100
+    module, _, attribute = SPECS[name.partition(".")[0]].params.partition(":")
+    struct = getattr(import_module(module), attribute)
+    problems = Problems()
+    for table, kind in (("params", struct), ("threat", ThreatConfig), ("protocol", ProtocolConfig)):
+        check_table(kind, preset.get(table, {}), (table,), problems, name)
+    assert not problems, problems.found
+    norm = preset.get("threat", {}).get("norm", "linf")
+    assert norm in SPECS[name.partition(".")[0]].norms
+
+
+@pytest.mark.parametrize(
+    ("params", "data", "message"),
+    [
+        (IfgsmParams, {"steps": 0}, ">= 1"),
+        (IfgsmParams, {"step": 0.0}, "> 0"),
+        (IfgsmParams, {"step": "fast"}, "Invalid enum value"),
+        (PgdParams, {"restarts": 2, "random_start": False}, "random_start"),
+        (PgdParams, {"momentum": 1}, "unknown field"),
+        (SquareParams, {"p_init": 0}, "> 0"),
+        (SquareParams, {"temporal": "cube"}, "cube"),
+    ],
+)
+def test_bad_parameters_are_refused(params, data, message):
+    with pytest.raises(msgspec.ValidationError, match=message):
+        msgspec.convert(data, type=params)
+
+
+def test_describing_the_attacks_imports_nothing_heavy():
+    code = (
+        "import sys, vcr_attacks.plugin as p, vcr_attacks.params; p.vcr_register_attacks(); "
+        "assert not {'torch', 'numpy', 'av'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
