@@ -53,6 +53,10 @@ class ContractViolation(VcrError):
     """A component broke its contract; the message names the component and the rule."""
 
 
+class ModelChanged(ContractViolation):
+    """A component changed the model; what comes after would be measured on another one."""
+
+
 class NotDifferentiable(VcrError):
     """A gradient was asked of something that has none."""
 

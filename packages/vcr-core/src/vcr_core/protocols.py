@@ -86,7 +86,10 @@ class VideoItem:
 class VideoDataset(Protocol):
     """A labelled collection of videos."""
 
-    labels: LabelSpace
+    @property
+    def labels(self) -> LabelSpace:
+        """The classes that videos are labelled with."""
+        ...
 
     def ids(self) -> Sequence[str]:
         """Return every id, each once, in an order that depends on nothing but the ids."""
@@ -103,15 +106,17 @@ class VideoDataset(Protocol):
 
 @runtime_checkable
 class VideoClassifier(Protocol):
-    """A classifier of clips. Resizing, cropping and normalising happen inside, differentiably.
+    """A classifier of clips. Resizing, cropping and normalising happen inside, differentiably."""
 
-    Attributes:
-        labels: the classes of the head, in order.
-        clip: what to sample from a video.
-    """
+    @property
+    def labels(self) -> LabelSpace:
+        """The classes of the head, in order."""
+        ...
 
-    labels: LabelSpace
-    clip: ClipSpec
+    @property
+    def clip(self) -> ClipSpec:
+        """What to sample from a video."""
+        ...
 
     def logits(self, clips: Tensor) -> Tensor:
         """Return logits ``[N, V_crop, K]`` of clips ``[N, T', C, H, W]`` in [0, 1]."""
@@ -123,7 +128,7 @@ class VideoClassifier(Protocol):
 
 
 class BaseVideoClassifier(ABC):
-    """Optional base class of classifiers: subclass, set ``labels`` and ``clip``, write ``logits``."""
+    """Optional base of classifiers: subclass, set ``labels`` and ``clip``, write ``logits``."""
 
     labels: LabelSpace
     clip: ClipSpec

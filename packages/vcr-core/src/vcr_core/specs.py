@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, ClassVar, Literal, TypeAlias
 
-Kind: TypeAlias = Literal[
-    "model", "attack", "defense", "metric", "dataset", "executor", "reporter"
-]
+Kind: TypeAlias = Literal["model", "attack", "defense", "metric", "dataset", "executor", "reporter"]
 KINDS: tuple[Kind, ...] = (
     "model", "attack", "defense", "metric", "dataset", "executor", "reporter",
 )  # fmt: skip
