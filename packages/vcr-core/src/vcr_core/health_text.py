@@ -4,8 +4,8 @@ from __future__ import annotations
 
 HEALTH_TEXT: dict[str, str] = {
     "attack-no-effect": (
-        "The attack changed no prediction: either the model withstood it or the attack did not "
-        "work, and this run alone cannot tell which."
+        "The attack gave the clean clip back for some videos: it did not work there, which is no "
+        "evidence of robustness."
     ),
     "zero-gradient": (
         "The gradient at the input was exactly zero for some videos, so a gradient attack had "

@@ -120,7 +120,7 @@ class ThreatModel:
     def bounds(self, clean: Tensor) -> tuple[Tensor, Tensor]:
         """Return the lowest and the highest value of each pixel, for ``linf`` and ``none``.
 
-        A loop that projects often computes them once: ``adv.maximum(low).minimum(high)``.
+        A loop that projects often computes them once: ``adv.clamp(low, high)``.
         """
         if self.norm == "linf":
             radius = self.radius(clean)
@@ -142,7 +142,7 @@ class ThreatModel:
             return clean.clone()
         if self.norm == "linf":
             lowest, highest = self.bounds(clean)
-            return adv.maximum(lowest).minimum(highest)
+            return adv.clamp(lowest, highest)
         mask = self.mask(clean)
         if mask is not None:
             adv = clean + mask * (adv - clean)
@@ -218,15 +218,23 @@ class Storage:
                 self._low = self._low.where(~empty, middle)
                 self._high = self._high.where(~empty, middle)
 
-    def __call__(self, adv: Tensor, rows: Tensor | None = None) -> Tensor:
-        """Return a new tensor; ``rows`` says which videos of the batch ``adv`` holds."""
+    def __call__(
+        self, adv: Tensor, rows: Tensor | None = None, out: Tensor | None = None
+    ) -> Tensor:
+        """Return ``adv`` as stored, in a new tensor or in ``out``.
+
+        Args:
+            adv: ``[b, T, C, H, W]``, not modified.
+            rows: which videos of the batch it holds; all when absent.
+            out: a tensor of the same shape to write to; it spares an allocation where that counts.
+        """
         if not self._threat.quantize:
-            return adv.clone()
-        levels = (adv * 255).round_()
+            return adv.clone() if out is None else out.copy_(adv)
+        levels = torch.mul(adv, 255, out=out).round_()
         if self._low is not None and self._high is not None:
             low = self._low if rows is None else self._low[rows]
             high = self._high if rows is None else self._high[rows]
-            return torch.minimum(torch.maximum(levels, low, out=levels), high, out=levels).div_(255)
+            return levels.clamp_(low, high).div_(255)
         levels.clamp_(0, 255)
         clean = self._clean if rows is None else self._clean[rows]
         threat = self._threat if rows is None else self._threat.select(rows)

@@ -87,6 +87,31 @@ def test_rows_are_ordered_by_threat_then_robustness(make_run: Any, records: Any)
     ]  # fmt: skip
 
 
+def test_rows_that_would_read_alike_name_what_differs(make_run: Any) -> None:
+    def run(eps: float, **attack: Any) -> Any:
+        found = make_run(eps=eps)
+        found.manifest["experiment"]["attack"].update(attack)
+        return found
+
+    rows = make_rows(
+        [
+            run(2 / 255, step_size=0.1),
+            run(8 / 255, step_size=0.4),
+            run(8 / 255, step_size=0.4, restarts=5),
+            make_run(model="other"),
+        ]
+    )
+    assert [(row.model, row.attack_text) for row in rows] == [
+        ("tiny", "ifgsm"), ("other", "ifgsm"), ("tiny", "ifgsm"), ("tiny", "ifgsm (restarts = 5)"),
+    ]  # fmt: skip
+
+
+def test_runs_with_two_seeds_name_both(make_run: Any) -> None:
+    runs = [make_run(), make_run()]
+    runs[1].manifest["experiment"]["seed"] = 43
+    assert [row.detail for row in make_rows(runs)] == ["seed = 42", "seed = 43"]
+
+
 def test_metric_columns_put_the_usual_ones_first(make_run: Any, records: Any) -> None:
     values = {name: {"value": 1.0} for name in ("zeta", "ssim", "mse")}
     run = make_run(records=[records.video("a", right=True, held=True, metrics=values)])

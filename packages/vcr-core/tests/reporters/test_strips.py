@@ -41,6 +41,20 @@ def test_rows_are_enlarged_frames_side_by_side(make_run: Any, keep_clips: Any) -
     assert (difference[:12, :12, 1:] == 128).all()
 
 
+def test_captions_name_both_predictions_where_there_is_a_defense(
+    make_run: Any, keep_clips: Any
+) -> None:
+    run = make_run(defense="median")
+    keep_clips(run, ["v0"])
+    strip = make_strip(run, kept_clips(run)[0])
+    assert strip is not None
+    assert strip.rows[0].caption.endswith("Defended: predicted walk, p = 0.80")
+    assert strip.rows[1].caption == (
+        "bare model: predicted <b>clap</b>, p = 0.70; true class p = 0.20. "
+        "Defended: predicted run & jump, p = 0.80; true class p = 0.10"
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "eps", "gain", "pixel"),
     [

@@ -150,7 +150,7 @@ def remux(
     extra: list[tuple[int, bytes]] | None = None,
     pts: list[int] | None = None,
 ) -> Path:
-    """Copy packets: shifted in time, with wrong times, or with ``(position, bytes)`` put between."""
+    """Copy packets: shifted in time, with wrong times, or with extra ``(position, bytes)``."""
     with (
         av.open(str(source)) as given,
         av.open(str(path), "w", container_options=container_options or {}) as output,

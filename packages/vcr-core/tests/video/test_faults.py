@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import multiprocessing
 import os
+import subprocess
+import sys
 import time
 
 import av
@@ -201,10 +204,8 @@ def test_a6_bad_files_fail_alone_and_by_name(tmp_path, fast):
         try:
             clip = read(path, SEGMENTS)
         except VideoReadError as error:
-            assert error.path == str(path)
-            assert str(path) in str(error)
-            assert error.cause
-            stages[path.name] = error.stage
+            named = error.path == str(path) and str(path) in str(error) and bool(error.cause)
+            stages[path.name] = error.stage if named else str(error)
         else:
             np.testing.assert_array_equal(clip.frames, before)
             stages[path.name] = "read"
@@ -398,17 +399,34 @@ def test_a13_a_name_that_is_no_text(tmp_path):
     assert list((tmp_path / "counts").rglob("*.json"))
 
 
+POOL = """
+import functools, multiprocessing, sys
+from vcr_core.video.reader import read
+from vcr_core.video.sampling import whole_video
+
+if __name__ == "__main__":
+    method, *paths = sys.argv[1:]
+    read(paths[0], whole_video)  # the parent has used the library already
+    work = functools.partial(read, sampler=whole_video, thread_count=1)
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        clips = pool.map_async(work, paths, chunksize=1).get(timeout=40)
+    for path, clip in zip(paths, clips):
+        assert (clip.frames == read(path, whole_video).frames).all()
+    print([clip.n_decoded for clip in clips])
+"""
+
+
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_a14_two_workers_over_twenty_clips(tmp_path, method):
     if method not in multiprocessing.get_all_start_methods():
         pytest.skip(f"no {method} here")
     paths = [h264(tmp_path / f"{i}.mp4", 10 + i, b_frames=2) for i in range(20)]
-    read(paths[0], whole_video)  # the parent has used the library already
-    work = functools.partial(read, sampler=whole_video, thread_count=1)
-    with multiprocessing.get_context(method).Pool(2) as pool:
-        clips = pool.map_async(work, paths, chunksize=1).get(timeout=40)
-    for i, clip in enumerate(clips):
-        assert numbers_of(clip.frames) == list(range(10 + i))
+    # In a process of its own: what other tests left in this one must not be forked.
+    (tmp_path / "pool.py").write_text(POOL)
+    command = [sys.executable, tmp_path / "pool.py", method, *paths]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == list(range(10, 30))
 
 
 def test_a14_a_hang_and_a_crash_become_errors(fast):

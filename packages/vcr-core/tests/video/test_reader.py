@@ -197,7 +197,7 @@ def test_arrays(tmp_path):
         (np.zeros((2, 4, 4, 4), np.uint8), "4, 4, 4"),
         (np.zeros((4, 4), np.uint8), "uint8"),
         (np.zeros((0, 4, 4, 3), np.uint8), "empty"),
-        (np.array([{"a": 1}]), "pickle"),
+        (np.array([{"a": 1}]), "open: ValueError"),
     ],
 )
 def test_arrays_that_are_no_video(tmp_path, array, word):
@@ -223,6 +223,8 @@ def test_animated_webp(tmp_path):
     clip = read(path, CENTER)
     np.testing.assert_array_equal(clip.frames, [picture(i) for i in CENTER(6).distinct])
     assert "pillow" in clip.backend
+    info = probe(path)
+    assert (info.header_frames, info.width, info.height) == (6, 80, 64)
     np.testing.assert_array_equal(read(path.read_bytes(), CENTER).frames, clip.frames)
     (tmp_path / "cut.webp").write_bytes(path.read_bytes()[:60])
     with pytest.raises(VideoReadError):
@@ -256,7 +258,7 @@ def _take(indices, count):
 
 
 def test_cover_picture_is_no_video(tmp_path):
-    path = tmp_path / "cover.mkv"
+    path = tmp_path / "cover.mp4"
     with av.open(str(path), "w") as output:
         cover = output.add_stream("mjpeg", rate=1)
         cover.width, cover.height, cover.pix_fmt = 32, 32, "yuvj420p"
@@ -270,8 +272,8 @@ def test_cover_picture_is_no_video(tmp_path):
         for stream in (cover, main):
             output.mux(stream.encode(None))
     with av.open(str(path)) as given:
-        if not given.streams.video[0].disposition & Disposition.attached_pic:
-            pytest.skip("the muxer did not keep the disposition")
+        kinds = [bool(s.disposition & Disposition.attached_pic) for s in given.streams.video]
+        assert sorted(kinds) == [False, True]
     assert numbers_of(read(path, whole_video).frames) == list(range(6))
 
 
@@ -322,7 +324,7 @@ def test_sampler_faults(video):
     assert caught.value.stage == "sampling"
     with pytest.raises(VideoReadError, match="plan is for 7 frames"):
         read(video, lambda _: whole_video(7))
-    with pytest.raises(VideoReadError, match="outside|asks for"):
+    with pytest.raises(VideoReadError, match="asks for frames 50"):
         read(video, lambda count: _take((count,), count))
 
 
@@ -430,7 +432,7 @@ def test_memory_holds_wanted_frames_only(tmp_path):
 def test_sampling_and_info_import_nothing_heavy():
     code = (
         "import sys, vcr_core.video.info, vcr_core.video.sampling, vcr_core.datasets.params;"
-        "sys.exit(','.join({'torch', 'av', 'PIL'} & set(sys.modules)))"
+        "sys.exit(','.join({'torch', 'av', 'PIL'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

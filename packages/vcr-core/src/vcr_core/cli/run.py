@@ -93,11 +93,12 @@ def run_with_progress(
     """Execute a run while its progress is shown on stderr."""
     from vcr_core.cli.options import is_quiet
     from vcr_core.engine.run import execute
+    from vcr_core.loading import quiet_stdout
     from vcr_core.progress import Progress
     from vcr_core.watching import watched
 
     progress = Progress(title=run.name, defended=run.experiment.adaptive, quiet=quiet or is_quiet())
-    with watched(run, progress):
+    with quiet_stdout(), watched(run, progress):
         return execute(run, retry_errors=retry_errors, max_errors=max_errors, reverse=reverse)
 
 
@@ -137,12 +138,11 @@ def _run_shard(
     worker: bool,
 ) -> int:
     """Run one share of an existing run; what any scheduler can call."""
-    import json
-    from dataclasses import asdict
-
     from vcr_core.config.resolve import resolve_run
     from vcr_core.engine.machine import run_document
     from vcr_core.engine.shard import run_shard
+    from vcr_core.executors.worker import attach
+    from vcr_core.loading import quiet_stdout
     from vcr_core.protocols import ShardTask
 
     if source is None or not (Path(source) / "run.json").is_file():
@@ -153,14 +153,16 @@ def _run_shard(
     index, _, count = shard.partition("/")
     if not (index.isdigit() and count.isdigit() and int(index) < int(count)):
         raise click.UsageError(f"--shard {shard}: K/N with 0 <= K < N is needed, such as 0/4")
+    tell = attach() if worker else None
     experiment = resolve_run(run_document(Path(source)), overrides=overrides).experiment
     runtime = experiment.runtime
     task = ShardTask(
         Path(source), int(index), int(count), runtime.device, runtime.threads, retry_errors
     )
-    outcome = run_shard(task, experiment, reverse=reverse)
-    if worker:
-        click.echo(json.dumps({"shard_outcome": asdict(outcome)}))
+    with quiet_stdout():
+        outcome = run_shard(task, experiment, reverse=reverse)
+    if tell is not None:
+        tell(outcome)
         return 0
     click.echo(f"shard {shard}: {outcome.done} videos, {outcome.errors} errors", err=True)
     if outcome.interrupted:

@@ -18,87 +18,145 @@ class Table(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 class DatasetKeys(Table, frozen=True, kw_only=True):
     """The core's own keys of ``[dataset]``; all others are the dataset's parameters."""
 
-    name: str = "motion"
+    name: Annotated[str, Meta(description="reference of the dataset")] = "motion"
     subset: Annotated[str, Meta(description="subset manifest: a name or a path")] | None = None
-    rule: Literal["hash", "shuffle", "stratified", "list"] = "hash"
-    limit: Positive | None = None
+    rule: Annotated[
+        Literal["hash", "shuffle", "stratified", "list"],
+        Meta(description="order: by a hash of seed and id, shuffled, classes in turn, as listed"),
+    ] = "hash"
+    limit: Annotated[Positive | None, Meta(description="number of videos; absent = all")] = None
 
 
 class ThreatConfig(Table, frozen=True, kw_only=True):
     """``[threat]``: what the adversary may do."""
 
-    norm: Literal["linf", "l2", "l1", "l0", "none"] = "linf"
+    norm: Annotated[
+        Literal["linf", "l2", "l1", "l0", "none"],
+        Meta(description="what eps bounds; none for methods that have no norm"),
+    ] = "linf"
     eps: Annotated[
         float, Meta(ge=0, description="radius; a fraction of the pixel range for linf ('8/255')")
     ] = 8 / 255
-    targeted: bool = False
-    target: Literal["least-likely", "random", "next", "second"] | Annotated[int, Meta(ge=0)] = (
-        "least-likely"
-    )
-    max_forwards: Positive | None = None
-    max_backwards: Positive | None = None
+    targeted: Annotated[
+        bool, Meta(description="whether a given class has to be reached instead of any other one")
+    ] = False
+    target: Annotated[
+        Literal["least-likely", "random", "next", "second"] | Annotated[int, Meta(ge=0)],
+        Meta(description="how the target is chosen for each video, or one class for all"),
+    ] = "least-likely"
+    max_forwards: Annotated[
+        Positive | None,
+        Meta(description="forward passes per video that the attack may spend; absent = no limit"),
+    ] = None
+    max_backwards: Annotated[
+        Positive | None,
+        Meta(description="gradients per video that the attack may spend; absent = no limit"),
+    ] = None
     frames: Annotated[
         list[int] | int | None,
         Meta(description="frames that may change: their positions, or how many (evenly spaced)"),
     ] = None
-    per_frame_eps: list[Eps] | None = None
+    per_frame_eps: Annotated[
+        list[Eps] | None, Meta(description="an linf radius per frame, instead of eps")
+    ] = None
     region: Annotated[
         list[Fraction01] | None, Meta(description="top, left, bottom, right as fractions")
     ] = None
-    quantize: bool = True
+    quantize: Annotated[
+        bool, Meta(description="judge the video as stored, with 8 bits a value")
+    ] = True
 
 
 class ProtocolConfig(Table, frozen=True, kw_only=True):
     """``[protocol]``: how the contest is judged."""
 
-    attacker_knows_defense: bool = True
-    gradient: Literal["auto", "exact", "surrogate", "none"] = "auto"
-    eot: Positive = 1
-    eval_repeats: Positive = 5
-    views: Literal["light", "full"] = "light"
-    space: Literal["source", "input"] = "source"
-    tie_frames: bool = True
-    stop: Literal["first_success", "budget", "confidence"] = "first_success"
-    confidence: Fraction01 = 0.5
-    confirm: Positive = 3
+    attacker_knows_defense: Annotated[
+        bool, Meta(description="adaptive: the attack queries the defended model")
+    ] = True
+    gradient: Annotated[
+        Literal["auto", "exact", "surrogate", "none"],
+        Meta(description="what an adaptive attack gets through a defense; auto = its best"),
+    ] = "auto"
+    eot: Annotated[
+        Positive, Meta(description="draws of a random defense over which gradients are averaged")
+    ] = 1
+    eval_repeats: Annotated[
+        Positive, Meta(description="draws with which a random defense is judged")
+    ] = 5
+    views: Annotated[
+        Literal["light", "full"], Meta(description="the model's few or many clips per video")
+    ] = "light"
+    space: Annotated[
+        Literal["source", "input"],
+        Meta(description="attack at source resolution, or at the size that the model sees"),
+    ] = "source"
+    tie_frames: Annotated[
+        bool, Meta(description="one perturbation per source frame, as a real video has")
+    ] = True
+    stop: Annotated[
+        Literal["first_success", "budget", "confidence"],
+        Meta(description="when the attack ends for a video"),
+    ] = "first_success"
+    confidence: Annotated[
+        Fraction01, Meta(description="target probability that stop = 'confidence' asks for")
+    ] = 0.5
+    confirm: Annotated[
+        Positive, Meta(description="fresh draws that confirm a success on a random defense")
+    ] = 3
 
 
 class MetricsConfig(Table, frozen=True, kw_only=True):
     """``[metrics]``: which distances are recorded; each may have a table of its own."""
 
-    names: list[str] = field(default_factory=lambda: ["mse", "psnr", "ssim"])
-    params: dict[str, dict[str, Any]] = field(default_factory=dict)
+    names: Annotated[list[str], Meta(description="references of metrics")] = field(
+        default_factory=lambda: ["mse", "psnr", "ssim"]
+    )
+    params: Annotated[dict[str, dict[str, Any]], Meta(description="parameters by metric")] = field(
+        default_factory=dict
+    )
 
 
 class PathsConfig(Table, frozen=True, kw_only=True):
     """``[paths]``: where things are on this machine; never part of an experiment's identity."""
 
-    results: str = "results"
-    cache: str | None = None
-    weights: str | None = None
-    datasets: dict[str, str] = field(default_factory=dict)
+    results: Annotated[str, Meta(description="folder of all runs")] = "results"
+    cache: Annotated[str | None, Meta(description="folder of caches; absent = the user's")] = None
+    weights: Annotated[
+        str | None, Meta(description="folder of weight files; absent = in the cache")
+    ] = None
+    datasets: Annotated[dict[str, str], Meta(description="root folder by dataset")] = field(
+        default_factory=dict
+    )
 
 
 class RuntimeConfig(Table, frozen=True, kw_only=True):
     """``[runtime]``: how this machine runs it; may change the last bits and nothing else."""
 
-    device: str = "auto"
-    batch_videos: Positive = 8
+    device: Annotated[str, Meta(description="auto = the first GPU, else the CPU")] = "auto"
+    batch_videos: Annotated[
+        Positive, Meta(description="videos in a planned batch; fixed when a run is made")
+    ] = 8
     chunk_clips: Annotated[
         Positive | None, Meta(description="clips that pass the model at once; absent = all")
     ] = None
-    threads: Annotated[int, Meta(ge=0)] = 0
-    deterministic: bool | Literal["warn"] = False
+    threads: Annotated[int, Meta(ge=0, description="CPU threads of torch; 0 = its choice")] = 0
+    deterministic: Annotated[
+        bool | Literal["warn"],
+        Meta(description="insist on deterministic algorithms, or warn where there is none"),
+    ] = False
     max_errors: Annotated[
         float, Meta(ge=0, description="a fraction below 1, or a count from 1 on")
     ] = 0.05
-    video_time_limit_s: Annotated[float, Meta(gt=0)] | None = None
+    video_time_limit_s: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="seconds after which a video becomes an error; absent = no limit"),
+    ] = None
 
 
 class ExecutorConfig(Table, frozen=True, kw_only=True):
     """``[executor]``: who runs the shards."""
 
-    name: str = "inline"
+    name: Annotated[str, Meta(description="reference of the executor")] = "inline"
     workers: Annotated[int, Meta(ge=0, description="0 = one per device or core")] = 0
 
 

@@ -170,7 +170,7 @@ class BatchRunner:
             with time_limit(limit):
                 return work()
         # The per-video boundary: one video's failure is one record.
-        except Exception as error:  # noqa: BLE001
+        except (Exception, SystemExit) as error:  # noqa: BLE001
             fields = error_fields(error, self._stage)
             changed = isinstance(error, ModelChanged)
         if changed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from vcr_core.engine.shard import run_shard
 from vcr_core.engine.subset import fingerprint, select_videos
 from vcr_core.environment import command_line, environment
 from vcr_core.errors import StoreError
+from vcr_core.health import run_flags
 from vcr_core.manifest import (
     finish_manifest,
     new_manifest,
@@ -33,7 +34,7 @@ from vcr_core.plan import pending_batches, plan_batches
 from vcr_core.plugins import registry
 from vcr_core.protocols import ShardTask
 from vcr_core.records import read_records
-from vcr_core.specs import ModelSpec
+from vcr_core.specs import AttackSpec, ModelSpec
 from vcr_core.summary import write_summary
 
 if TYPE_CHECKING:
@@ -134,6 +135,9 @@ def open_run(
             )
         if manifest["dataset"]["fingerprint"] != print_of:
             _refuse_changed_videos(where, dataset)
+            # Videos without a result yet may have been mended since.
+            manifest["dataset"]["fingerprint"] = print_of
+            write_manifest(where, manifest)
     else:
         manifest = new_manifest(
             run=name,
@@ -181,7 +185,6 @@ def execute(
     retry_errors: bool = False,
     max_errors: float | None = None,
     reverse: bool = False,
-    on_record: Callable[[Mapping[str, Any]], None] = lambda _record: None,
 ) -> Outcome:
     """Make the missing records with the run's executor, derive the summary, say how it went."""
     experiment = run.experiment
@@ -196,11 +199,11 @@ def execute(
     interrupted = False
     if run.pending:
         try:
-            for message, stopped in _shards(run, experiment, retry_errors, reverse, on_record):
+            for message, stopped in _shards(run, experiment, retry_errors, reverse):
                 messages += [message] if message else []
                 interrupted |= stopped
-        except BaseException:
-            finish_manifest(run.folder, "interrupted")
+        except BaseException as error:
+            finish_manifest(run.folder, "failed" if isinstance(error, Exception) else "interrupted")
             raise
     write_index(run.folder, planned_videos(manifest))
     records = read_records(run.folder)
@@ -209,7 +212,7 @@ def execute(
     budget = experiment.runtime.max_errors
     allowed = budget if budget >= 1 else budget * run.total
     over = failed > allowed
-    flags = ["errors-over-budget"] if over else []
+    flags = run_flags(records, errors_over_budget=over)
     status: RunStatus = "interrupted" if interrupted else "failed" if left else "done"
     manifest = finish_manifest(run.folder, status, flags=flags)
     summary = write_summary(run.folder)
@@ -234,23 +237,14 @@ def _shards(
     experiment: Experiment,
     retry_errors: bool,
     reverse: bool,
-    on_record: Callable[[Mapping[str, Any]], None],
 ) -> Iterator[tuple[str, bool]]:
     """Yield ``(message, interrupted)`` of each share."""
     if run.parts is not None or experiment.executor.name == "inline":
-        written = registry().observers("vcr_record_written")
-
-        def observe(record: dict[str, Any]) -> None:
-            on_record(record)
-            for observer in written:
-                observer(run=run.manifest, record=record)
-
         outcome = run_shard(
             plan_shards(run, experiment, retry_errors, workers=1)[0],
             experiment,
             parts=run.parts,
             reverse=reverse,
-            on_record=observe,
         )
         yield outcome.stopped, outcome.interrupted
         return
@@ -341,6 +335,8 @@ def _described(role: str, chosen: Chosen) -> dict[str, Any]:
         "target": chosen.spec.target,
         "params": chosen.params,
     }
+    if isinstance(chosen.spec, AttackSpec):
+        facts["access"] = chosen.spec.access
     if isinstance(chosen.spec, ModelSpec):
         weights = chosen_weights(chosen.spec, chosen.variant)
         facts["weights"] = weights.sha256 if weights else None

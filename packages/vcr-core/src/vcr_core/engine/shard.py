@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import os
@@ -21,16 +22,15 @@ from vcr_core.engine.suspects import Suspects
 from vcr_core.errors import UsageError
 from vcr_core.manifest import planned_videos, read_manifest
 from vcr_core.plan import pending_batches, shard_batches
+from vcr_core.plugins import registry
 from vcr_core.records import RecordWriter, next_attempts, read_records, record_path
 
 if TYPE_CHECKING:
     from vcr_core.config.experiment import Experiment
+    from vcr_core.engine.stopping import StopRequest
     from vcr_core.protocols import ShardTask
 
 logger = logging.getLogger(__name__)
-
-PARENT_VARIABLE = "VCR_WORKER_OF"
-"""Environment variable by which an executor's worker knows its parent's process id."""
 
 HOPELESS = 32
 """So many first videos of a share without a single result point at the set-up, not the videos."""
@@ -59,7 +59,6 @@ def run_shard(
     *,
     parts: Parts | None = None,
     reverse: bool = False,
-    on_record: Callable[[dict[str, Any]], None] = lambda _record: None,
 ) -> ShardOutcome:
     """Make the missing records of one share.
 
@@ -68,7 +67,6 @@ def run_shard(
         experiment: the resolved experiment of the folder.
         parts: in-memory components (Python API).
         reverse: go through the batches backwards; the records are the same.
-        on_record: observer of each record, after it is written.
     """
     folder = Path(task.folder)
     manifest = read_manifest(folder)
@@ -84,7 +82,6 @@ def run_shard(
     if task.threads:
         torch.set_num_threads(task.threads)
     set_determinism(experiment.runtime.deterministic)
-    setup = build_setup(experiment, parts)
     name = f"{task.index}of{task.count}"
     keeper = ClipKeeper(
         folder,
@@ -92,14 +89,17 @@ def run_shard(
         float(experiment.threat.eps),
     )
     flight = _Flight(folder, name)
-    runner = BatchRunner(setup, manifest["run"], name, on_stage=flight.stage, on_result=keeper)
-    attempts = next_attempts(records)
     suspects = Suspects(folder, name)
-    with RecordWriter(record_path(folder, name, os.getpid())) as writer, graceful_stop() as stop:
-        outcome = _work(
-            runner, experiment.runtime.max_errors, batches, todo, attempts, writer, flight,
-            suspects=suspects, stop_asked=lambda: stop.asked or _is_orphan(), on_record=on_record,
+    with graceful_stop() as stop:
+        runner = BatchRunner(
+            build_setup(experiment, parts), manifest["run"], name,
+            on_stage=flight.stage, on_result=keeper,
         )  # fmt: skip
+        with RecordWriter(record_path(folder, name, os.getpid())) as writer:
+            outcome = _work(
+                runner, experiment.runtime.max_errors, batches, todo, next_attempts(records),
+                writer, flight, suspects=suspects, stop=stop, observe=_observer(manifest),
+            )  # fmt: skip
     flight.clear()
     if not (outcome.stopped or outcome.interrupted):
         suspects.clear()
@@ -116,12 +116,12 @@ def _work(
     flight: _Flight,
     *,
     suspects: Suspects,
-    stop_asked: Callable[[], bool],
-    on_record: Callable[[dict[str, Any]], None],
+    stop: StopRequest,
+    observe: Callable[[dict[str, Any]], None],
 ) -> ShardOutcome:
     done = errors = 0
     for number in todo:
-        if stop_asked():
+        if stop.asked:
             return ShardOutcome(done, errors, interrupted=True)
         ids = batches[number]
         flight.batch = number
@@ -129,26 +129,33 @@ def _work(
         alone = number in suspects.alone
         made = runner.run(number, ids, attempt, alone=alone, blamed=suspects.blamed)
         writer.append(made)
-        for record in made:
-            on_record(record)
         done += len(made)
-        errors += sum(record["status"] == "error" for record in made)
+        failures = [record["error"] for record in made if record["status"] == "error"]
+        errors += len(failures)
+        for record in made:
+            observe(record)
         if errors == done >= HOPELESS:
-            first = made[0]["error"]
             return ShardOutcome(
                 done, errors,
                 f"the first {done} videos all failed, the last one with "
-                f"{first['type']}: {first['message']}",
+                f"{failures[-1]['type']}: {failures[-1]['message']}",
             )  # fmt: skip
         if budget >= 1 and errors > budget:
             return ShardOutcome(done, errors, f"{errors} videos failed, {budget:g} are allowed")
     return ShardOutcome(done, errors)
 
 
-def _is_orphan() -> bool:
-    """Return whether the process that started this worker is gone: then nobody waits for it."""
-    parent = os.environ.get(PARENT_VARIABLE)
-    return parent is not None and parent != str(os.getppid())
+def _observer(manifest: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
+    """Return what tells every plugin that wants to know about a record."""
+    observers = registry().observers("vcr_record_written")
+    # What observers do to it must not reach the plan.
+    shown = copy.deepcopy(manifest) if observers else {}
+
+    def observe(record: dict[str, Any]) -> None:
+        for observer in observers:
+            observer(run=shown, record=copy.deepcopy(record))
+
+    return observe
 
 
 class _Flight:

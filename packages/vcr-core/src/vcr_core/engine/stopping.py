@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from types import FrameType
+
+logger = logging.getLogger(__name__)
 
 
 class StopRequest:
@@ -30,7 +33,9 @@ def graceful_stop() -> Iterator[StopRequest]:
     def handle(number: int, _frame: FrameType | None) -> None:
         if request.asked and number == signal.SIGINT:
             raise KeyboardInterrupt
-        request.asked = True
+        if not request.asked:
+            request.asked = True
+            logger.warning("stopping after the batch in hand; Ctrl-C stops at once")
 
     previous = {s: signal.signal(s, handle) for s in (signal.SIGINT, signal.SIGTERM)}
     try:

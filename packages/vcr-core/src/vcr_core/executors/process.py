@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import signal
@@ -12,11 +11,12 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
 
-from vcr_core.engine.shard import PARENT_VARIABLE, read_flight
+from vcr_core.engine.shard import read_flight
 from vcr_core.engine.stopping import graceful_stop
 from vcr_core.engine.suspects import Suspects
+from vcr_core.executors.worker import outcome_in
 from vcr_core.protocols import ShardStatus
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ logger = logging.getLogger(__name__)
 
 POLL_S = 0.1
 HOPELESS_DEATHS = 10
-"""Deaths of one worker without a new record in between after which it is given up."""
+"""Deaths of one worker that brought neither a record nor a culprit, before it is given up."""
+
+HOPELESS_STARTS = 3
+"""The same for a worker that does not come to its first video."""
 
 GRACE_S = 30.0
 """How long after its time limit a video that native code holds is waited for."""
@@ -97,7 +100,7 @@ def _spawn(task: ShardTask, log: IO[bytes]) -> subprocess.Popen[bytes]:
     ]  # fmt: skip
     if task.retry_errors:
         command.append("--retry-errors")
-    environment = {**os.environ, PARENT_VARIABLE: str(os.getpid())}
+    environment = dict(os.environ)
     if task.threads:
         for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
             environment[name] = str(task.threads)
@@ -106,9 +109,10 @@ def _spawn(task: ShardTask, log: IO[bytes]) -> subprocess.Popen[bytes]:
         devices = visible.split(",") if visible else []
         index = int(task.device.partition(":")[2])
         environment["CUDA_VISIBLE_DEVICES"] = devices[index] if devices else str(index)
+        command += ["--set", "runtime.device=cuda:0"]
     # A group of its own: Ctrl-C reaches the parent only, which then asks the workers to stop.
     return subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, env=environment,
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, env=environment,
         start_new_session=True,
     )  # fmt: skip
 
@@ -119,7 +123,7 @@ def _look_after(worker: _Worker, *, stopping: bool) -> ShardStatus | None:
     if code is None:
         _kill_if_stuck(worker)
         return None
-    said = _outcome(worker.process)
+    said = outcome_in(worker.process.communicate()[0])
     if said is not None:
         message = "interrupted" if said["interrupted"] else said["stopped"]
         return ShardStatus(worker.task, ok=not message, message=message)
@@ -130,36 +134,30 @@ def _look_after(worker: _Worker, *, stopping: bool) -> ShardStatus | None:
     return _after_death(worker, code)
 
 
-def _outcome(process: subprocess.Popen[bytes]) -> dict[str, Any] | None:
-    """Return what a worker said about its end; one that died said nothing."""
-    text = ""
-    if process.stdout is not None:
-        with process.stdout:
-            text = process.stdout.read().decode(errors="replace")
-    for line in reversed(text.splitlines()):
-        if line.startswith('{"shard_outcome"'):
-            found: dict[str, Any] = json.loads(line)["shard_outcome"]
-            return found
-    return None
-
-
 def _after_death(worker: _Worker, code: int) -> ShardStatus | None:
     folder = Path(worker.task.folder)
     reason = f"signal {-code}" if code < 0 else f"exit code {code}"
     flight = read_flight(folder, worker.name)
+    if flight is not None and flight["pid"] != worker.process.pid:
+        flight = None  # of an earlier process; this one came to no video
     batch = flight["batch"] if flight else -1
-    written = sum(p.stat().st_size for p in (folder / "records").glob("*.jsonl"))
+    written = sum(
+        path.stat().st_size for path in (folder / "records").glob(f"part-{worker.name}-*.jsonl")
+    )
     worker.deaths = 1 if written != worker.records_at_death else worker.deaths + 1
     worker.records_at_death = written
-    logger.warning("worker %s died (%s) in batch %s; starting it again", worker.name, reason, batch)
-    if worker.deaths > HOPELESS_DEATHS:
+    logger.warning(
+        "worker %s died (%s) %s; starting it again", worker.name, reason,
+        "before its first video" if flight is None else f"in batch {batch}",
+    )  # fmt: skip
+    if worker.deaths >= (HOPELESS_STARTS if flight is None else HOPELESS_DEATHS):
         return ShardStatus(
             worker.task,
             ok=False,
             message=f"worker {worker.name} died {worker.deaths} times without a new record "
             f"(last: {reason}); {_last_words(worker)}",
         )
-    if flight is not None and batch >= 0:
+    if flight is not None:
         count = worker.deaths_at_batch[batch] = worker.deaths_at_batch.get(batch, 0) + 1
         suspects = Suspects(folder, worker.name)
         if count == 2:
@@ -171,6 +169,8 @@ def _after_death(worker: _Worker, code: int) -> ShardStatus | None:
                 f"the worker process died ({reason}) while at this video (stage "
                 f"{flight['stage']}), {count} times",
             )
+            # The batch may hold another one, which is found in the same way.
+            worker.deaths = worker.deaths_at_batch[batch] = 0
     worker.process = _spawn(worker.task, worker.log)
     return None
 

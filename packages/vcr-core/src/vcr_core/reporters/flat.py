@@ -65,6 +65,7 @@ def _flat(row: Row, names: Sequence[str]) -> dict[str, Any]:
         "dataset": row.dataset,
         "model": row.model,
         "attack": row.attack,
+        "detail": row.detail,
         "defense": row.defense,
         "adaptive": row.adaptive,
         "targeted": row.targeted if row.attack != NONE else None,

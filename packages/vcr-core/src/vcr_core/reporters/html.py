@@ -24,7 +24,7 @@ from vcr_core.reporters.columns import (
 from vcr_core.reporters.details import run_details
 from vcr_core.reporters.flat import delimited
 from vcr_core.reporters.remarks import remarks
-from vcr_core.reporters.rows import NONE, Row, make_row, sort_key
+from vcr_core.reporters.rows import NONE, Row, paired_rows
 from vcr_core.reporters.strips import Strip, choose_frames, kept_clips, make_strip
 from vcr_core.reporters.wording import SYMBOLS
 
@@ -47,7 +47,7 @@ class HtmlReporter:
             ComponentUnavailable: when jinja2 is missing, or Pillow and there are clips to show.
         """
         environment = _environment()
-        ordered = sorted(((make_row(run), run) for run in runs), key=lambda pair: sort_key(pair[0]))
+        ordered = paired_rows(runs)
         rows = [row for row, _ in ordered]
         gallery = make_gallery([run for _, run in ordered])
         template = environment.get_template("page.html")

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from vcr_core.health import comparative_flags
 from vcr_core.manifest import component_ref, defense_refs, is_adaptive, is_targeted, table
 from vcr_core.reporters.cells import MISSING, Cell, cell_from
+from vcr_core.reporters.distinctions import with_details
 
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
@@ -53,6 +55,7 @@ class Row:
         seconds: mean attack time a video.
         metrics: distances by name.
         flags: ids of health flags, sorted.
+        detail: settings that tell the run from others in the table that would read the same.
     """
 
     run: str
@@ -76,6 +79,7 @@ class Row:
     seconds: Cell
     metrics: Mapping[str, Cell]
     flags: tuple[str, ...]
+    detail: str = ""
 
     @property
     def headline_defended(self) -> bool:
@@ -102,13 +106,27 @@ class Row:
 
     @property
     def attack_text(self) -> str:
-        """Attack with its goal, where it is targeted."""
-        return f"{self.attack} (targeted)" if self.targeted else self.attack
+        """Attack with its goal, where it is targeted, and what tells the run from others."""
+        words = ", ".join(filter(None, ("targeted" if self.targeted else "", self.detail)))
+        return f"{self.attack} ({words})" if words else self.attack
 
 
 def make_rows(runs: Iterable[RunView]) -> list[Row]:
     """Return a row per run, ordered by dataset, attack, threat, then headline accuracy."""
-    return sorted((make_row(run) for run in runs), key=sort_key)
+    return [row for row, _ in paired_rows(runs)]
+
+
+def paired_rows(runs: Iterable[RunView]) -> list[tuple[Row, RunView]]:
+    """Return :func:`make_rows` with the run of every row beside it."""
+    shown = list(runs)
+    extra = comparative_flags(shown)
+    pairs = with_details([(_flagged(make_row(run), extra), run) for run in shown])
+    return sorted(pairs, key=lambda pair: sort_key(pair[0]))
+
+
+def _flagged(row: Row, extra: Mapping[str, set[str]]) -> Row:
+    """Return ``row`` with the flags that it raises next to the other runs."""
+    return replace(row, flags=tuple(sorted({*row.flags, *extra.get(row.run, ())})))
 
 
 def make_row(run: RunView) -> Row:
@@ -235,6 +253,7 @@ def sort_key(row: Row) -> tuple[Any, ...]:
     """Return what orders rows: dataset, attack, threat, then the best robust accuracy first."""
     robust = row.headline.robust.value
     return (
-        row.dataset, row.attack != NONE, row.attack, row.targeted, row.norm, row.eps or 0.0,
+        row.dataset, row.attack != NONE, row.attack, row.targeted, row.detail,
+        row.norm, row.eps or 0.0,
         robust is None, -(robust or 0.0), row.model, row.defense, row.run,
     )  # fmt: skip

@@ -119,9 +119,19 @@ def make_strip(run: RunView, entry: Mapping[str, Any]) -> Strip | None:
     eps = entry.get("eps", threat.get("eps"))
     eps = float(eps) if isinstance(eps, int | float) else None
     difference, gain = amplified_difference(clean, adversarial, eps if norm == "linf" else None)
+    record = next((r for r in run.records if r.get("video") == entry.get("video")), {})
     rows = [
-        _row("clean", _prediction(entry.get("clean"), names), clean, chosen, scale),
-        _row("adversarial", _prediction(entry.get("attacked"), names), adversarial, chosen, scale),
+        _row(
+            title,
+            _predictions(entry.get(corner), record.get(f"{corner}_defended"), names),
+            clip,
+            chosen,
+            scale,
+        )
+        for title, corner, clip in (
+            ("clean", "clean", clean),
+            ("adversarial", "attacked", adversarial),
+        )
     ]
     if "defended" in clips:
         said = _prediction(entry.get("defended"), names)
@@ -263,6 +273,14 @@ def _prediction(corner: Any, names: Sequence[str]) -> str:
     if isinstance(p_label, int | float) and p_label != p_pred:
         text += f"; true class p = {p_label:.2f}"
     return text
+
+
+def _predictions(bare: Any, defended: Any, names: Sequence[str]) -> str:
+    """Return what the model says, and what it says behind the defense where there is one."""
+    behind = _prediction(defended, names)
+    if not behind:
+        return _prediction(bare, names)
+    return f"bare model: {_prediction(bare, names)}. Defended: {behind}"
 
 
 def _check(clips: Mapping[str, NDArray[Any]]) -> None:

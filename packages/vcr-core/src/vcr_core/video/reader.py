@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -55,10 +56,14 @@ def probe(source: Source, *, hash_content: bool = False) -> VideoInfo:
         VideoReadError: if nothing readable is there.
     """
     media = _media(source)
+    from vcr_core.video.webp import is_animated_webp, probe_webp
+
     if isinstance(media, bytes):
-        info = _probe_container(media)
+        info = probe_webp(media) if is_animated_webp(media) else _probe_container(media)
         return replace(info, sha256=hashlib.sha256(media).hexdigest()) if hash_content else info
-    if media.is_dir():
+    if is_animated_webp(media):
+        info = probe_webp(media)
+    elif media.is_dir():
         from vcr_core.video.frames_dir import probe_folder
 
         info = probe_folder(media)
@@ -263,10 +268,11 @@ class _Reading:
         header = found.info.header_frames
         if header is not None and total is not None and header != total:
             notes.append(f"the header states {header} frames, {total} were decoded")
-            _log.info("%s: the header states %d frames, %d were decoded", self.name, header, total)
+            _warn_once(self.name, header, total)
         if found.error is not None:
             notes.append(f"truncated: {_failure(found)}")
-        assert found.frames is not None  # noqa: S101 - the plan has a frame and all of them came
+        if found.frames is None:
+            raise VideoReadError(self.name, "decode", "the decoder gave no frame of the plan")
         return Clip(
             frames=found.frames,
             plan=plan,
@@ -280,6 +286,11 @@ class _Reading:
             truncated=found.error is not None,
             notes=tuple(notes),
         )
+
+
+@lru_cache(maxsize=4096)
+def _warn_once(name: str, header: int, total: int) -> None:
+    _log.warning("%s: the header states %d frames, %d were decoded", name, header, total)
 
 
 def _failure(found: DecodePass) -> str:

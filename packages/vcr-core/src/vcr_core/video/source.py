@@ -65,7 +65,7 @@ class FileSource:
         """Return the content's SHA-256, or ``None`` where it cannot be read."""
         try:
             return content_hash(self.path)
-        except OSError:
+        except (OSError, VideoReadError):
             return None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from vcr_core.video.info import Clip, VideoInfo, VideoReadError
 from vcr_core.video.opening import Media, display_name
 from vcr_core.video.planning import ask, untimed_clip, usable_count
+from vcr_core.video.sampling import SamplingPlan
 
 if TYPE_CHECKING:
     from vcr_core.protocols import Sampler
@@ -30,6 +32,19 @@ def is_animated_webp(media: Media) -> bool:
             return False  # opening it for decoding gives the message
     is_webp = head[:4] == b"RIFF" and head[8:16] == b"WEBPVP8X" and len(head) == _HEADER
     return is_webp and bool(head[20] & _ANIMATION)
+
+
+def probe_webp(media: Media) -> VideoInfo:
+    """Return size and number of frames; the first frame is decoded on the way.
+
+    Raises:
+        VideoReadError: if Pillow is missing or cannot read the file.
+    """
+    return read_webp(media, _first_frame, 1, None).info
+
+
+def _first_frame(_count: int) -> SamplingPlan:
+    return SamplingPlan(((0,),), "first", 1)
 
 
 def read_webp(
@@ -53,7 +68,7 @@ def read_webp(
             wanted = set(plan.distinct.tolist())
             frames = [
                 np.asarray(frame.convert("RGB"))
-                for index, frame in enumerate(ImageSequence.Iterator(image))
+                for index, frame in enumerate(islice(ImageSequence.Iterator(image), count))
                 if index in wanted
             ]
             width, height = image.size

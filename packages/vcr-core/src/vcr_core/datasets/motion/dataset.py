@@ -142,9 +142,9 @@ def _video_id(split: str, index: int) -> str:
     return f"{_PREFIX}-{split}-{index:06d}"
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=64)
 def _draw(source: MotionSource) -> NDArray[np.uint8]:
-    """Return ``[T, S, S, 3]`` uint8, read-only; frames and hash are asked for in turn."""
+    """Return ``[T, S, S, 3]`` uint8, read-only; a sweep asks for the same clips again and again."""
     frames = generate_clip(
         source.split,
         source.index,

@@ -5,6 +5,8 @@
   const heads = [...table.tHead.rows[0].cells];
 
   const key = (row, column) => {
+    // The first cell also holds footnote marks.
+    if (column === 0) return row.dataset.model.toLowerCase();
     const cell = row.cells[column];
     const given = cell.dataset.sort;
     if (given !== undefined) return given === "" ? null : Number(given);
