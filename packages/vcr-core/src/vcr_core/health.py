@@ -128,7 +128,5 @@ def _masked(group: Sequence[_Run], flags: dict[str, set[str]]) -> None:
 def _more(one: Any, other: Any) -> bool:
     from vcr_core.config.fraction_text import parse_number
 
-    values = [parse_number(v) if isinstance(v, str) else v for v in (one, other)]
-    if any(not isinstance(v, int | float) for v in values):
-        return False
-    return bool(values[0] < values[1])
+    low, high = (parse_number(v) if isinstance(v, str) else v for v in (one, other))
+    return isinstance(low, int | float) and isinstance(high, int | float) and low < high

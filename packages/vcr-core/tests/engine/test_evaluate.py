@@ -15,6 +15,7 @@ from vcr_core.protocols import InputDefense, LabelSpace, Reading, VideoItem
 from vcr_core.record_schema import stable_part, validate_record
 from vcr_core.testing.toys.broken import attacks as broken
 from vcr_core.testing.toys.cnn import ToyCnn
+from vcr_core.testing.toys.installed import installed
 from vcr_core.testing.toys.shapes import ShapesDataset
 
 QUIET: dict[str, Any] = {"metrics": [], "limit": 6}
@@ -418,6 +419,38 @@ class TestChunks:
         parts = evaluate(attack=Descend(), threat=vcr.Linf("3/255"), runtime={"chunk_clips": 2})
         for a, b in zip(whole.records, parts.records, strict=True):
             assert a["attacked"]["p_label"] == pytest.approx(b["attacked"]["p_label"], abs=1e-4)
+
+
+class TestTransfer:
+    class Borrowed:
+        access = "transfer"
+
+        def attack(self, victim: Any, video: Tensor, goals: Any, ctx: Any) -> Tensor:
+            other = ctx.surrogate("toy-cnn")
+            adv = video.clone()
+            for _ in range(3):
+                adv = ctx.threat.project(
+                    adv - ctx.threat.eps / 2 * other.loss_and_grad(adv).grad.sign(), video
+                )
+            return adv
+
+    def test_surrogates_are_metered_apart(self) -> None:
+        with installed():
+            result = evaluate(attack=self.Borrowed(), threat=vcr.Linf("6/255"))
+        for record in result.records:
+            assert record["status"] == "ok"
+            assert record["cost"]["forwards"] == 0
+            assert record["cost"]["surrogate_forwards"] == 3
+            assert record["cost"]["surrogate_backwards"] == 3
+            assert record["perturbation"]["linf"] > 0
+
+    def test_only_with_access_transfer(self) -> None:
+        class Sneaky(self.Borrowed):  # type: ignore[name-defined,misc]
+            access = "score"
+
+        with installed():
+            result = evaluate(attack=Sneaky())
+        assert "access is not 'transfer'" in result.records[0]["error"]["message"]
 
 
 class TestPerturb:

@@ -13,6 +13,7 @@ import torch
 
 from vcr_core.adaptive import View
 from vcr_core.engine.measure import distances, readings
+from vcr_core.engine.surrogates import Surrogates
 from vcr_core.engine.verify import check_answer, fit, untouched
 from vcr_core.errors import BudgetExhausted
 from vcr_core.goals import Goals, choose_targets
@@ -205,11 +206,13 @@ class Contest:
         )
         seeds = [derive_seed(experiment.seed, i, "attack") for i in ids]
         claims: dict[int, bool] = {}
+        surrogates = self._surrogates(given, goals, ids)
         context = AttackContext(
             threat=threat,
             random=VideoRandom(seeds, self.device),
             ids=ids,
             log=_Claims(claims),
+            surrogates=surrogates,
         )
         self.stage("attack")
         if self.device.type == "cuda":
@@ -248,6 +251,9 @@ class Contest:
                 "queries_to_first_success": meter.queries_to_first_success,
                 "mem_peak_bytes": memory,
             }
+            if surrogates is not None:
+                fields["cost"]["surrogate_forwards"] = surrogates.forwards(j)
+                fields["cost"]["surrogate_backwards"] = surrogates.backwards(j)
             fields["success"] = {"any_query": meter.queries_to_first_success is not None}
             if meter.trace:
                 fields["trace"] = meter.sampled_trace()
@@ -269,6 +275,22 @@ class Contest:
                 flags.add("undeclared-randomness")
             if claims.get(j) or meter.done:
                 fields["success"]["_seen"] = "claimed" if claims.get(j) else "seen"
+
+    def _surrogates(self, given: Tensor, goals: Goals, ids: Sequence[str]) -> Surrogates | None:
+        """Return what ``ctx.surrogate`` asks, for attacks that declared access ``transfer``."""
+        pool = self.setup.surrogates
+        if pool is None or self.setup.rules.access != "transfer":
+            return None
+        return Surrogates(
+            pool,
+            given,
+            self.plain.gather,
+            goals,
+            self.threat,
+            ids=ids,
+            seed=self.experiment.seed,
+            chunk=self.chunk,
+        )
 
     def _judge(self, i: int, fields: dict[str, Any], draws: Sequence[Tensor]) -> None:
         """Decide success on the attacker's view, on the video as it is stored."""

@@ -10,6 +10,7 @@ import torch
 
 from vcr_core.adaptive import DefenseLink
 from vcr_core.components import build
+from vcr_core.engine.surrogates import SurrogatePool
 from vcr_core.errors import ComponentUnavailable, ConfigError, ModelChanged, UsageError
 from vcr_core.metering import GuardedModel, modules_of
 from vcr_core.specs import AttackSpec, DefenseSpec, MetricSpec
@@ -49,6 +50,7 @@ class Setup:
         device: where tensors live.
         probabilities: whether the model was seen to give probabilities instead of logits.
         is_own_model: whether the model is an object from Python.
+        surrogates: models for attacks with access ``transfer``.
     """
 
     experiment: Experiment
@@ -62,6 +64,7 @@ class Setup:
     rules: Rules = field(default_factory=Rules)
     probabilities: bool | None = None
     is_own_model: bool = False
+    surrogates: SurrogatePool | None = None
 
     def replace_model(self) -> None:
         """Build the model anew after something changed it.
@@ -115,6 +118,7 @@ def build_setup(experiment: Experiment, parts: Parts | None = None) -> Setup:
         device=device,
         rules=_rules(experiment),
         is_own_model=parts.model is not None,
+        surrogates=SurrogatePool(guarded.labels, device),
     )
 
 

@@ -186,7 +186,7 @@ def access_kept(subject: Subject) -> None:
 def succeeds_on_linear(subject: Subject) -> None:
     """A linear model falls at a multiple of the least radius, and never below its optimum."""
     spec = spec_of(subject)
-    times = 4.0 if spec.access == "white-box" else 8.0
+    times = 4.0 if spec.access == "white-box" else 16.0
     limit = None if spec.access == "white-box" else 1000
     for norm in norms_of(spec):
         if norm == "none":
