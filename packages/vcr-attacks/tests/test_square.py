@@ -17,7 +17,7 @@ from vcr_core.threat import L1, L2, Linf
 
 EPS = 8 / 255
 EXACT = Linf(EPS, quantize=False)
-MODES = ["tube", "fold", "window"]
+MODES = ["tube", "fold", "mixed", "window"]
 THREATS = [pytest.param(EXACT, id="linf"), pytest.param(L2(1.5, quantize=False), id="l2")]
 
 
@@ -67,7 +67,7 @@ def test_starts_with_stripes_at_the_vertices(mode, videos):
     signs = (start - clean).sign()
     torch.testing.assert_close((start - clean).abs(), torch.full_like(clean, EPS))
     assert torch.equal(signs, signs[..., :1, :].expand_as(signs))
-    assert torch.equal(signs, signs[:, :1].expand_as(signs)) == (mode != "fold")
+    assert torch.equal(signs, signs[:, :1].expand_as(signs)) == (mode in ("tube", "window"))
     assert not torch.equal(signs[0], signs[1])
 
 
@@ -113,7 +113,8 @@ def test_beats_a_linear_model(threat, targeted, contest, linear, videos):
     share = 0.4 if threat.norm == "linf" else 0.2
     model = linear(w, [-score + (-share if targeted else share) * best])
     outcome = contest(
-        Square(SquareParams(iterations=400)), model, clean, [0 if targeted else 1],
+        Square(SquareParams(iterations=400, temporal="tube")), model, clean,
+        [0 if targeted else 1],
         targets=[1] if targeted else None, access="score", threat=threat, stop="first_success",
     )  # fmt: skip
     meter = outcome.victim.meters[0]
@@ -123,7 +124,7 @@ def test_beats_a_linear_model(threat, targeted, contest, linear, videos):
 
 
 @pytest.mark.golden
-def test_defaults_suit_gradients_that_agree_over_time(contest, linear, videos):
+def test_tubes_suit_gradients_that_agree_over_time(contest, linear, videos):
     generator = torch.Generator().manual_seed(0)
     coarse = torch.randn(1, 3, 8, 8, generator=generator)
     smooth = nn_upsample(coarse, 32)
@@ -142,9 +143,9 @@ def test_defaults_suit_gradients_that_agree_over_time(contest, linear, videos):
             shares.append(float(moved) / best)
         return sum(shares) / len(shares)
 
-    default = reached()
-    assert default > 1.5 * reached(temporal="fold")
-    assert default > 1.5 * reached(p_init=0.05)
+    tube = reached(temporal="tube")
+    assert tube > 1.5 * reached(temporal="fold")
+    assert tube > 1.5 * reached(temporal="tube", p_init=0.05)
 
 
 def nn_upsample(coarse: torch.Tensor, side: int) -> torch.Tensor:
@@ -256,3 +257,16 @@ def test_pyramids_oppose_each_other(side):
     assert (shape[:, half:] < 0).all()
     if side > 2:
         assert shape.abs()[0].max() < shape.abs()[side // 2].max()
+
+
+def test_a_model_of_motion_falls_to_signs_that_change_over_time(contest, linear, videos):
+    # The weight sums to zero over time: what stands still does not move the score at all.
+    w = torch.full((1, 4, 3, 8, 8), 0.02)
+    w[:, 1::2] *= -1
+    clean = videos(1, 4, 3, 8, 8)
+    model = linear(w, [0.05 - float((clean * w).sum())])
+    run = {"access": "score", "stop": "first_success", "threat": EXACT}
+    default = contest(Square(SquareParams(iterations=60)), model, clean, [1], **run)
+    still = SquareParams(iterations=60, temporal="tube")
+    assert default.victim.meters[0].done
+    assert not contest(Square(still), model, clean, [1], **run).victim.meters[0].done

@@ -19,6 +19,9 @@ Keep: TypeAlias = Annotated[
     ),
 ]
 
+Temporal: TypeAlias = Literal["fold", "tube", "mixed", "window"]
+"""How the squares of the Square Attack extend over time."""
+
 
 class IfgsmParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Parameters of ``ifgsm``. The radius is the threat's."""
@@ -70,12 +73,13 @@ class SquareParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
         float, Meta(gt=0, le=1, description="share of a frame that the first squares cover")
     ] = 0.8
     temporal: Annotated[
-        Literal["tube", "fold", "window"],
+        Temporal,
         Meta(
-            description="tube: the same square and signs in all frames; fold: signs of their own "
-            "in every frame; window: as tube, in a random half of the frames"
+            description="fold: one square, with signs of its own in every frame; tube: the same "
+            "signs in all frames; mixed: one or the other at random; "
+            "window: as tube, in a random half of the frames"
         ),
-    ] = "tube"
+    ] = "mixed"
     loss: Annotated[
         Literal["auto", "margin", "ce"],
         Meta(description="what decides; auto is margin, or ce when targeted"),

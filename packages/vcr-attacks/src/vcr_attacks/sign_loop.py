@@ -30,11 +30,11 @@ class Ball:
         self._bounds = threat.bounds(clean) if threat.norm == "linf" else None
 
     def __call__(self, adv: Tensor, rows: Tensor) -> Tensor:
-        """Return the points ``[b, T, C, H, W]`` of videos ``rows``, projected."""
+        """Return points ``[b, T, C, H, W]`` of videos ``rows``, projected; may overwrite them."""
         whole = len(rows) == len(self._clean)
         if self._bounds is not None:
             low, high = self._bounds if whole else (bound[rows] for bound in self._bounds)
-            return adv.maximum(low).minimum(high)
+            return adv.clamp_(low, high)
         if whole:
             return self._threat.project(adv, self._clean)
         return self._threat.select(rows).project(adv, self._clean[rows])
@@ -114,13 +114,16 @@ def descend(
         whole = len(rows) == len(points)
         here = points if whole else points[rows]
         move = direction(victim.loss_and_grad(here, rows, loss).grad, rows)
-        moved = ball(here - move.mul_(sizes if whole else sizes[rows]), rows)
+        move.mul_(sizes if whole else sizes[rows])
         still = victim.active()
-        if len(still) == len(points):
+        if len(still) != len(rows):
+            # Rows that this query found to be done stay where they were found.
+            move.mul_(_among(rows, still))
+        moved = ball(here.sub_(move), rows)
+        if whole:
             points = moved
         else:
-            # Rows that this query found to be done stay where they were found.
-            points[rows] = moved.where(_among(rows, still), here)
+            points[rows] = moved
     rows = victim.active()
     if rows.numel():
         victim.scores(points if len(rows) == len(points) else points[rows], rows)

@@ -7,7 +7,7 @@ attack via random search", ECCV 2020, algorithms 2 and 3, extended by an axis of
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import torch
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from vcr_core.randomness import VideoRandom
     from vcr_core.threat import ThreatModel
 
+    from vcr_attacks.params import Temporal
     from vcr_attacks.sign_loop import Ball
 
 # Rows: last iteration out of 10 000 at which the share is divided by the second number.
@@ -57,13 +58,18 @@ class Moves(Protocol):
 
 
 class Frames:
-    """Which frames a proposal changes, and over how many of them one sign holds."""
+    """Which frames a proposal changes, and whether they share its signs.
 
-    def __init__(self, mode: Literal["tube", "fold", "window"], frames: int) -> None:
+    Args:
+        mode: see ``SquareParams.temporal``.
+        frames: frames of a video.
+    """
+
+    def __init__(self, mode: Temporal, frames: int) -> None:
         self.mode = mode
         self.frames = frames
         self.length = max(1, frames // 2) if mode == "window" else frames
-        self.signs = self.length if mode == "fold" else 1
+        self.signs = frames if mode in ("fold", "mixed") else 1
 
     def first(self, rows: Tensor, random: VideoRandom) -> list[int]:
         """Return the first changed frame of each video."""
@@ -71,6 +77,12 @@ class Frames:
             return [0] * len(rows)
         drawn: list[int] = random.integers(0, self.frames - self.length + 1, rows=rows).tolist()
         return drawn
+
+    def apart(self, rows: Tensor, random: VideoRandom) -> list[bool]:
+        """Return for each video whether every frame gets signs of its own this time."""
+        if self.mode != "mixed":
+            return [self.mode == "fold"] * len(rows)
+        return [bool(coin) for coin in random.integers(0, 2, rows=rows).tolist()]
 
 
 def _corners(size: int, side: int, rows: Tensor, random: VideoRandom) -> list[int]:
@@ -90,7 +102,7 @@ class VertexMoves:
     def start(self, random: VideoRandom) -> Tensor:
         """Return vertical stripes: one sign per column and channel."""
         _, frames, channels, _, width = self._clean.shape
-        groups = frames if self._frames.mode == "fold" else 1
+        groups = min(frames, self._frames.signs)
         signs = random.signs(groups, channels, 1, width).to(self._clean)
         return self._high.where(signs > 0, self._low)
 
@@ -103,6 +115,7 @@ class VertexMoves:
         tops = _corners(height, side, rows, random)
         lefts = _corners(width, side, rows, random)
         firsts = self._frames.first(rows, random)
+        apart = self._frames.apart(rows, random)
         channels = points.shape[2]
         draws = random.signs(_REDRAWS, self._frames.signs, channels, 1, 1, rows=rows).to(points)
         candidates = points.clone()
@@ -116,7 +129,7 @@ class VertexMoves:
             low, high = self._low[row][window], self._high[row][window]
             current = points[i][window]
             for signs in draws[i]:
-                new = high.where(signs > 0, low)
+                new = high.where((signs if apart[i] else signs[:1]) > 0, low)
                 if not torch.equal(new, current):
                     break
             candidates[i][window] = new
@@ -137,7 +150,7 @@ class EnergyMoves:
         batch, frames, channels, height, width = self._clean.shape
         side = max(1, min(height, width) // 5)
         down, across = -(-height // side), -(-width // side)
-        groups = frames if self._frames.mode == "fold" else 1
+        groups = min(frames, self._frames.signs)
         signs = random.signs(groups, channels, down, across).to(self._clean)
         tile = pyramids(side).to(self._clean).repeat(down, across)[:height, :width]
         signs = signs.repeat_interleave(side, dim=-2).repeat_interleave(side, dim=-1)
@@ -155,6 +168,7 @@ class EnergyMoves:
             for _ in range(2)
         ]
         firsts = self._frames.first(rows, random)
+        apart = self._frames.apart(rows, random)
         signs = random.signs(self._frames.signs, channels, 1, 1, rows=rows).to(points)
         turned = random.integers(0, 2, rows=rows).tolist()
         noise = points - self._clean[rows]
@@ -165,32 +179,38 @@ class EnergyMoves:
             unused = (radii[i].square() - noise[i].square().sum()).clamp_min(0)
             tile = shape.T if turned[i] else shape
             spots = [(tops[i], lefts[i]) for tops, lefts in places]
-            self._rebuild(block, spots, side, signs[i] * tile, unused)
+            pattern = (signs[i] if apart[i] else signs[i, :1]) * tile
+            _rebuild(block, spots, side, pattern, unused, (2, 3) if apart[i] else (0, 2, 3))
         return self._ball(self._clean[rows] + noise, rows)
 
-    def _rebuild(
-        self,
-        noise: Tensor,
-        spots: list[tuple[int, int]],
-        side: int,
-        pattern: Tensor,
-        unused: Tensor,
-    ) -> None:
-        """Change noise ``[t, C, H, W]`` of one video in place, algorithm 3 of the paper.
 
-        A unit of energy is what shares one sign: a channel over all its frames, or (``fold``) a
-        channel of one frame.
-        """
-        axes = (2, 3) if self._frames.mode == "fold" else (0, 2, 3)
-        first, second = (noise[..., top : top + side, left : left + side] for top, left in spots)
-        before = noise.square().sum(dim=axes, keepdim=True)
-        pattern = pattern.expand_as(first)
-        mixed = _unit(pattern, axes) + _unit(first, axes)
-        first.zero_()
-        second.zero_()
-        freed = (before - noise.square().sum(dim=axes, keepdim=True)).clamp_min(0)
-        available = (freed + unused / freed.numel()).sqrt()
-        first.copy_(_unit(mixed, axes) * available)
+def _rebuild(
+    noise: Tensor,
+    spots: list[tuple[int, int]],
+    side: int,
+    pattern: Tensor,
+    unused: Tensor,
+    axes: tuple[int, ...],
+) -> None:
+    """Change noise ``[t, C, H, W]`` of one video in place, algorithm 3 of the paper.
+
+    Args:
+        noise: a view of the frames that change.
+        spots: top and left of the square that gains norm and of the one that loses it.
+        side: side of both.
+        pattern: ``[t or 1, C, side, side]``, what is added to the first square.
+        unused: squared norm that the ball still allows.
+        axes: of a unit of energy, which is what shares one sign: a channel over all its frames, or
+            a channel of one frame.
+    """
+    first, second = (noise[..., top : top + side, left : left + side] for top, left in spots)
+    before = noise.square().sum(dim=axes, keepdim=True)
+    mixed = _unit(pattern.expand_as(first), axes) + _unit(first, axes)
+    first.zero_()
+    second.zero_()
+    freed = (before - noise.square().sum(dim=axes, keepdim=True)).clamp_min(0)
+    available = (freed + unused / freed.numel()).sqrt()
+    first.copy_(_unit(mixed, axes) * available)
 
 
 def pyramids(side: int) -> Tensor:

@@ -14,7 +14,7 @@ Access: TypeAlias = Literal["white-box", "score", "decision", "transfer", "none"
 Norm: TypeAlias = Literal["linf", "l2", "l1", "l0", "none"]
 Gradient: TypeAlias = Literal["exact", "surrogate", "none"]
 SamplingPolicy: TypeAlias = Literal[
-    "center", "uniform_clips", "segment_middle", "dense", "vcrbench"
+    "center", "uniform_clips", "segment_middle", "dense", "vcrbench", "vcrbench_segments"
 ]
 EndRule: TypeAlias = Literal["loop", "clamp"]
 

@@ -85,4 +85,5 @@ def test_the_shipped_presets_are_run_and_sweep_files(monkeypatch: pytest.MonkeyP
     assert {"run/demo.toml", "sweep/demo.toml"} <= set(files)
     for name, document in files.items():
         extra = set(document) - set(RunFile.__struct_fields__)
-        assert extra == ({"matrix"} if name.startswith("sweep/") else set())
+        assert ("matrix" in extra) == name.startswith("sweep/")
+        assert extra <= {"matrix", "include", "exclude"}

@@ -129,10 +129,7 @@ def open_run(
     if (where / "run.json").is_file():
         manifest = read_manifest(where)
         if manifest["experiment_hash"] != full_hash:
-            raise StoreError(
-                f"{where} belongs to another experiment (hash {manifest['experiment_hash']}, "
-                f"this one has {full_hash}); use another results folder"
-            )
+            raise StoreError(_other_experiment(where, manifest, [v for v, _ in videos]))
         if manifest["dataset"]["fingerprint"] != print_of:
             _refuse_changed_videos(where, dataset)
             # Videos without a result yet may have been mended since.
@@ -304,6 +301,16 @@ def _content_hashes(dataset: VideoDataset, videos: Sequence[tuple[str, int]]) ->
     if len(videos) > HASHED_AT_START:
         return [None] * len(videos)
     return [dataset.item(video).source.sha256() for video, _ in videos]
+
+
+def _other_experiment(folder: Path, manifest: dict[str, Any], videos: Sequence[str]) -> str:
+    planned = planned_videos(manifest)
+    gone, new = sorted({*planned} - {*videos}), sorted({*videos} - {*planned})
+    text = f"{folder} belongs to another experiment"
+    if gone or new:
+        named = [f"{len(v)} {what} (first {v[0]!r})" for v, what in ((gone, "gone"), (new, "new")) if v]
+        text = f"{folder}: the dataset has other videos than when it was planned: " + ", ".join(named)
+    return f"{text}; use another results folder"
 
 
 def _refuse_changed_videos(folder: Path, dataset: VideoDataset) -> None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from vcr_core.errors import ContractViolation, VcrError
+from vcr_core.metering import modules_of
 from vcr_core.specs import AttackSpec
 from vcr_core.testing.checks.ambient import under_state
 from vcr_core.testing.checks.contest import (
@@ -24,7 +25,6 @@ from vcr_core.testing.checks.contest import (
     threat_for,
 )
 from vcr_core.testing.checks.inputs import video
-from vcr_core.testing.checks.model import modules_of
 from vcr_core.testing.checks.prepared import artifacts
 from vcr_core.testing.contract import Subject, require
 from vcr_core.testing.toys.cnn import ToyCnn

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
+from vcr_core.metering import modules_of
 from vcr_core.protocols import VideoClassifier
 from vcr_core.specs import ClipSpec, ModelSpec
 from vcr_core.testing.checks.ambient import under_state
 from vcr_core.testing.checks.inputs import video
 from vcr_core.testing.contract import Subject, require
 
-
-@functools.lru_cache(maxsize=2)
-def _built(key: tuple[object, ...], build: Callable[[], Any]) -> VideoClassifier:
-    return cast(VideoClassifier, build())
+_kept: dict[tuple[object, ...], VideoClassifier] = {}
 
 
 def model_of(subject: Subject) -> VideoClassifier:
-    """Return the model; loaded once for all checks, because loading is what takes time."""
-    params = subject.params if callable(subject.params) else tuple(sorted(subject.params.items()))
-    return _built((subject.spec, subject.variant, repr(params)), _Build(subject))
-
-
-class _Build:
-    """``subject.build`` that compares equal, so that the cache looks at the key only."""
-
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-
-    def __call__(self) -> Any:
-        return self.subject.build()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Build)
-
-    def __hash__(self) -> int:
-        return 0
+    """Return the model; one is kept for all of its checks, because loading is what takes time."""
+    key = (subject.spec, subject.variant, repr(sorted(subject.given().items())))
+    if key not in _kept:
+        _kept.clear()
+        _kept[key] = subject.build()
+    return _kept[key]
 
 
 def clips_for(model: VideoClassifier, count: int = 1, side: int = 32, seed: int = 1) -> Tensor:
@@ -182,7 +165,7 @@ def labels_match(subject: Subject) -> None:
 def parameters_frozen(subject: Subject) -> None:
     """Parameters need no gradient; nothing is in training mode; a gradient pass changes nothing."""
     model = model_of(subject)
-    networks = list(modules_of(model))
+    networks = modules_of(model)
     for network in networks:
         free = [n for n, p in network.named_parameters() if p.requires_grad]
         require(not free, f"parameter {free[:1]} needs a gradient; call requires_grad_(False)")
@@ -199,16 +182,6 @@ def parameters_frozen(subject: Subject) -> None:
         require(not changed, f"a prediction changed {changed[:1]}")
     held = [n for net in networks for n, p in net.named_parameters() if p.grad is not None]
     require(not held, f"a gradient was left in parameter {held[:1]}")
-
-
-def modules_of(model: object) -> Iterator[nn.Module]:
-    """Yield the torch modules that a model is or holds."""
-    if isinstance(model, nn.Module):
-        yield model
-        return
-    for value in getattr(model, "__dict__", {}).values():
-        if isinstance(value, nn.Module):
-            yield value
 
 
 def _state(network: nn.Module) -> dict[str, Tensor]:

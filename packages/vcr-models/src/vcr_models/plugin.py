@@ -1,0 +1,1 @@
+"""What `vcr` learns about this distribution; imported on every command, so data only."""

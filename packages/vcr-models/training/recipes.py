@@ -1,0 +1,56 @@
+"""Hyper-parameters of the bundled tiny models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """How one weight file is trained.
+
+    Attributes:
+        clips: the first so many clips of the training stream.
+        epochs: passes over them that the schedule of the learning rate is made for.
+        stop_after: passes that are made, 0 for all of them.
+        batch: clips per step.
+        lr: peak of the one-cycle schedule.
+        weight_decay: of AdamW.
+        label_smoothing: of the cross-entropy.
+        shift: largest cyclic shift in pooled pixels.
+        gain: largest relative change of brightness.
+        offset: largest additive change of brightness.
+        bfloat16: whether the forward pass of training runs under bfloat16 autocast; evaluation
+            never does.
+        start: weight name to start from, or "" for a random start.
+        eps: radius of adversarial training in 1/255, 0 for none.
+        eps_ramp: fraction of training over which the radius grows from 0.
+        pgd_steps: steps of the inner attack.
+        clean_share: weight of the loss on unperturbed clips in adversarial training.
+    """
+
+    clips: int = 12_800
+    epochs: int = 20
+    stop_after: int = 0
+    batch: int = 32
+    lr: float = 4e-3
+    weight_decay: float = 0.05
+    label_smoothing: float = 0.05
+    shift: int = 3
+    gain: float = 0.12
+    offset: float = 0.04
+    bfloat16: bool = False
+    start: str = ""
+    eps: float = 0.0
+    eps_ramp: float = 0.4
+    pgd_steps: int = 3
+    clean_share: float = 0.0
+
+
+RECIPES: dict[str, Recipe] = {
+    "tiny-r3d": Recipe(),
+    "tiny-r2plus1d": Recipe(epochs=5, bfloat16=True),
+    "tiny-tsm": Recipe(epochs=5, bfloat16=True),
+    "tiny-vit": Recipe(epochs=24, stop_after=13, lr=1.5e-3),
+    "tiny-r3d.adv": Recipe(epochs=6, lr=2e-3, start="tiny-r3d", eps=4.0),
+}
