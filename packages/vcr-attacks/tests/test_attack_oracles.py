@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 from vcr_attacks.ifgsm import Ifgsm
-from vcr_attacks.params import IfgsmParams, PgdParams, SquareParams
+from vcr_attacks.params.gradient import IfgsmParams, PgdParams
+from vcr_attacks.params.query import SquareParams
 from vcr_attacks.pgd import Pgd
 from vcr_attacks.square import Square
 from vcr_core.threat import L2, Linf

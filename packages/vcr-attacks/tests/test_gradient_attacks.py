@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from vcr_attacks.ifgsm import Ifgsm
-from vcr_attacks.params import IfgsmParams, PgdParams
+from vcr_attacks.params.gradient import IfgsmParams, PgdParams
 from vcr_attacks.pgd import Pgd, random_point
 from vcr_attacks.sign_loop import step_sizes, unit_l2
 from vcr_core.errors import IncompatibleComponents

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 import torch
-from vcr_attacks.params import SquareParams
+from vcr_attacks.params.query import SquareParams
 from vcr_attacks.square import Square
 from vcr_attacks.square_moves import Frames, VertexMoves, pyramids, square_side
 from vcr_core.adaptive import DefenseLink

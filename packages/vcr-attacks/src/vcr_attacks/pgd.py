@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from vcr_core.protocols import BaseVideoAttack
 
-from vcr_attacks.params import PgdParams
+from vcr_attacks.params.gradient import PgdParams
 from vcr_attacks.sign_loop import Ball, answer, descend, steepest, step_sizes, unit_l2
 
 if TYPE_CHECKING:

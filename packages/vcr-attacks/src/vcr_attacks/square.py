@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from vcr_core.errors import IncompatibleComponents
 from vcr_core.protocols import BaseVideoAttack
 
-from vcr_attacks.params import SquareParams
+from vcr_attacks.params.query import SquareParams
 from vcr_attacks.sign_loop import Ball
 from vcr_attacks.square_moves import EnergyMoves, Frames, Moves, VertexMoves, square_side
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vcr_core.randomness import VideoRandom
     from vcr_core.threat import ThreatModel
 
-    from vcr_attacks.params import Temporal
+    from vcr_attacks.params.query import Temporal
     from vcr_attacks.sign_loop import Ball
 
 # Rows: last iteration out of 10 000 at which the share is divided by the second number.

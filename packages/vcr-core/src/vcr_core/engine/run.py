@@ -308,8 +308,12 @@ def _other_experiment(folder: Path, manifest: dict[str, Any], videos: Sequence[s
     gone, new = sorted({*planned} - {*videos}), sorted({*videos} - {*planned})
     text = f"{folder} belongs to another experiment"
     if gone or new:
-        named = [f"{len(v)} {what} (first {v[0]!r})" for v, what in ((gone, "gone"), (new, "new")) if v]
-        text = f"{folder}: the dataset has other videos than when it was planned: " + ", ".join(named)
+        named = [
+            f"{len(v)} {what} (first {v[0]!r})" for v, what in ((gone, "gone"), (new, "new")) if v
+        ]
+        text = f"{folder}: the dataset has other videos than when it was planned: " + ", ".join(
+            named
+        )
     return f"{text}; use another results folder"
 
 

@@ -1,0 +1,1 @@
+"""Parameters of the attacks by family; importing them needs msgspec only."""

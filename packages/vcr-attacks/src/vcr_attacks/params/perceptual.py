@@ -1,0 +1,1 @@
+"""Parameters of the attacks with a perceptual constraint."""

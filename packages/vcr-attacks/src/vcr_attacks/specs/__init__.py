@@ -1,0 +1,1 @@
+"""What the attacks say about themselves, by family; data only."""
