@@ -25,16 +25,16 @@ from vcr_models.tiny.networks import NETWORKS, build_network
 from vcr_models.tiny.tsm import temporal_shift
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from torch import Tensor
 
 CLAIMED = {
-    "tiny-r3d": 0.92,
-    "tiny-r2plus1d": 0.92,
-    "tiny-tsm": 0.92,
-    "tiny-vit": 0.85,
-    "tiny-r3d.adv": 0.85,
+    "tiny-r3d": 0.98,
+    "tiny-r2plus1d": 0.96,
+    "tiny-tsm": 0.96,
+    "tiny-vit": 0.95,
+    "tiny-r3d.adv": 0.86,
 }
 """Lowest accuracy on the 480 validation clips; the training logs hold the exact values."""
 
@@ -44,7 +44,7 @@ LOGS = Path(__file__).parents[1] / "training" / "logs"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_thread() -> object:
+def one_thread() -> Iterator[None]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -97,10 +97,12 @@ def test_accuracy_is_what_is_claimed(
 ) -> None:
     measured = accuracy(models[name], clips)
     assert measured >= CLAIMED[name]
-    last = json.loads((LOGS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[-1])
-    assert measured == pytest.approx(last["val_accuracy"], abs=1.5 / 480)
+    if LOGS.is_dir():
+        last = json.loads((LOGS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+        assert measured == pytest.approx(last["val_accuracy"], abs=1.5 / 480)
 
 
+@pytest.mark.skipif(not LOGS.is_dir(), reason="the training logs are in the repository only")
 @pytest.mark.parametrize("name", list(NETWORKS))
 def test_log_belongs_to_the_file(name: str) -> None:
     lines = (LOGS / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
@@ -135,7 +137,8 @@ def test_temporal_evidence_is_necessary(
     mapped = accuracy(model, half, lambda x: x.flip(1), TIME_REVERSAL)
     assert mapped == pytest.approx(clean, abs=0.05)
     frozen = accuracy(model, half, lambda x: x[:, 8:9].expand_as(x))
-    assert frozen == pytest.approx(1 / 16, abs=0.02)
+    # Not exactly chance: rotating shapes are never round, and a blinking one may be absent.
+    assert frozen == pytest.approx(1 / 16, abs=0.05)
 
 
 def test_adversarial_training_helps(models: dict[str, TinyClassifier], clips: Tensor) -> None:
@@ -284,6 +287,21 @@ def test_features(
         models[name].features(x, "absent")
     hooks = [m for m in models[name].network.modules() if m._forward_hooks]
     assert hooks == []
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [("tiny-r3d", "stage3"), ("tiny-r2plus1d", "stage3"), ("tiny-tsm", "norm4"), ("tiny-vit", "norm")],
+)  # fmt: skip
+def test_feature_layers_are_offered_in_order(
+    name: str, last: str, models: dict[str, TinyClassifier]
+) -> None:
+    offered = models[name].feature_layers
+    assert offered[-1] == last
+    assert "head" not in offered
+    x = torch.rand(1, 16, 3, 64, 64)
+    for layer in (offered[0], last):
+        assert models[name].features(x, layer).numel() > 0
 
 
 def seeded_input() -> Tensor:

@@ -11,8 +11,7 @@ class Recipe:
 
     Attributes:
         clips: the first so many clips of the training stream.
-        epochs: passes over them that the schedule of the learning rate is made for.
-        stop_after: passes that are made, 0 for all of them.
+        epochs: passes over them.
         batch: clips per step.
         lr: peak of the one-cycle schedule.
         weight_decay: of AdamW.
@@ -31,7 +30,6 @@ class Recipe:
 
     clips: int = 12_800
     epochs: int = 20
-    stop_after: int = 0
     batch: int = 32
     lr: float = 4e-3
     weight_decay: float = 0.05
@@ -51,6 +49,6 @@ RECIPES: dict[str, Recipe] = {
     "tiny-r3d": Recipe(),
     "tiny-r2plus1d": Recipe(epochs=5, bfloat16=True),
     "tiny-tsm": Recipe(epochs=5, bfloat16=True),
-    "tiny-vit": Recipe(epochs=24, stop_after=13, lr=1.5e-3),
+    "tiny-vit": Recipe(epochs=10, lr=1.5e-3, bfloat16=True),
     "tiny-r3d.adv": Recipe(epochs=6, lr=2e-3, start="tiny-r3d", eps=4.0),
 }

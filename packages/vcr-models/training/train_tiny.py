@@ -187,7 +187,7 @@ def train(name: str, recipe: Recipe, seed: int, cache: Path, weights: Path, logs
     path = weights / f"{name}.safetensors"
     note(event="start", parameters=sum(p.numel() for p in network.parameters()), **about)
     started = time.process_time()
-    for epoch in range(recipe.stop_after or recipe.epochs):
+    for epoch in range(recipe.epochs):
         network.train()
         order = torch.randperm(len(clips), generator=rng)
         total = 0.0
@@ -198,7 +198,7 @@ def train(name: str, recipe: Recipe, seed: int, cache: Path, weights: Path, logs
             ramp = min(1.0, progress / recipe.eps_ramp) if recipe.eps_ramp > 0.0 else 1.0
             loss = loss_of(network, x, y, recipe, recipe.eps * ramp / 255.0, rng)
             optimizer.zero_grad()
-            loss.backward()
+            torch.autograd.backward(loss)
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
             optimizer.step()
             schedule.step()

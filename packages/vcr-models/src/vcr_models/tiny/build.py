@@ -96,6 +96,12 @@ class TinyClassifier(BaseVideoClassifier):
         """
         return cls(build_network(name, weight_bytes(name)))
 
+    @property
+    def feature_layers(self) -> tuple[str, ...]:
+        """Names that ``features`` takes, from the pixels to the head, which is left out."""
+        names = (name for name, _ in self.network.named_children())
+        return tuple(name for name in names if name != "head")
+
     def logits(self, clips: Tensor) -> Tensor:
         """Class scores; gradients reach the source pixels.
 
@@ -113,6 +119,18 @@ class TinyClassifier(BaseVideoClassifier):
             raise ValueError(msg)
         scores: Tensor = self.network(pool(resize_and_crop(clips, self.clip.size)))
         return scores.unsqueeze(1)
+
+    def resize(self, clips: Tensor) -> Tensor:
+        """Clips at the size that the network looks at: short side resized, centre cropped.
+
+        Args:
+            clips: ``[N, T, 3, H, W]`` in [0, 1].
+
+        Returns:
+            ``[N, T, 3, 64, 64]``, differentiable; :meth:`logits` leaves such clips as they are.
+        """
+        resized: Tensor = resize_and_crop(clips, self.clip.size)
+        return resized
 
     def features(self, clips: Tensor, layer: str) -> Tensor:
         """Activations of a layer, with gradients to the source pixels.

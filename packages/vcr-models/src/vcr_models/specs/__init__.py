@@ -1,0 +1,1 @@
+"""What the models say about themselves, by family; data only."""
