@@ -71,10 +71,10 @@ def main() -> None:
     ratios, attack_ratios = [], []
     for _ in range(rounds):
         loop = cpu(lambda: hand_written(setup.model, clean, labels))
-        made: list[Contest] = []
-        whole = cpu(lambda: made.append(contest()))
-        ratios.append(whole / loop)
-        attack_ratios.append(made[0].clock.seconds["attack"] / loop)
+        started = time.process_time()
+        made = contest()
+        ratios.append((time.process_time() - started) / loop)
+        attack_ratios.append(made.clock.seconds["attack"] / loop)
     print(f"{name}, {len(videos)} clips, {STEPS} steps, 1 thread, {rounds} rounds, CPU time")
     for what, values in (("contest / loop", ratios), ("attack / loop (wall)", attack_ratios)):
         print(f"  {what:22} median {statistics.median(values):.3f}"

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from vcr_core.chunking import chunked
-from vcr_core.errors import ContractViolation, NotDifferentiable
+from vcr_core.errors import ContractViolation, NotAvailable, NotDifferentiable
 from vcr_core.prediction import aggregate
+from vcr_core.protocols import InputDefense
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +81,7 @@ class View:
     def clips(self, video: Tensor) -> Tensor:
         """Return ``[B, V, T', C, H, W]`` gathered from ``[B, T, C, H, W]``; its backward sums."""
         if self._in_order and video.shape[1] == self.gather.numel():
-            return video.unflatten(1, tuple(self.gather.shape))
+            return video.reshape(len(video), *self.gather.shape, *video.shape[2:])
         return video[:, self.gather]
 
     def __call__(self, video: Tensor, random: VideoRandom) -> Tensor:
@@ -97,6 +98,25 @@ class View:
             predict = _checked(link, self._link(link).wrap(predict, stream))
         return predict(self.clips(video))
 
+    def features(self, video: Tensor, random: VideoRandom, inner: ClipFn) -> Tensor:
+        """Return what ``inner`` makes of the defended clips ``[N, T', C, H, W]``.
+
+        Args:
+            video: ``[B, T, C, H, W]``.
+            random: one generator per video for the defenses' draws.
+            inner: a part of the model, for instance up to a layer.
+
+        Raises:
+            NotAvailable: behind a defense that does more than to change the clips.
+        """
+        predict: ClipFn = lambda clips: inner(clips.flatten(0, 1))  # noqa: E731
+        for position in range(len(self.links) - 1, -1, -1):
+            link = self.links[position]
+            if getattr(type(link.defense), "wrap", None) is not InputDefense.wrap:
+                raise NotAvailable(f"there are no features behind defense {link.name!r}")
+            predict = self._link(link).wrap(predict, random.child(f"{position}:{link.name}"))
+        return predict(self.clips(video))
+
     def _undefended(self, clips: Tensor) -> Tensor:
         batch, views = clips.shape[:2]
         logits = chunked(self.model.logits, clips.flatten(0, 1), self.chunk)
@@ -105,7 +125,7 @@ class View:
                 f"the model returned logits of shape {list(logits.shape)} for {batch * views} "
                 "clips; the contract is [N, V_crop, K]"
             )
-        return aggregate(logits.unflatten(0, (batch, views)).flatten(1, 2))
+        return aggregate(logits.reshape(batch, -1, logits.shape[-1]))
 
     def _link(self, link: DefenseLink) -> Defense:
         if not torch.is_grad_enabled():
@@ -142,7 +162,7 @@ class StraightThrough:
             stand_in = self._defense.surrogate(clips, random.child("draw"))
             with torch.no_grad():
                 defended = self._defense.apply(clips.detach(), random.child("draw"))
-            swapped: Tensor = _Swap.apply(stand_in, defended)  # type: ignore[no-untyped-call]
+            swapped: Tensor = _Swap.apply(stand_in, defended)
             return predict(swapped)
 
         return run

@@ -7,7 +7,7 @@ from vcr_core.specs import DatasetSpec, ExecutorSpec, PresetSource, ReporterSpec
 
 _DATASETS = "vcr_core.datasets"
 _PARAMS = "vcr_core.datasets.params"
-_VIDEO = ("av>=17", "numpy>=1.26")
+_VIDEO = ("av>=18", "numpy>=1.26")
 _ENGINE = "vcr-core[engine]"
 
 

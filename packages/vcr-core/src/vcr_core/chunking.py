@@ -26,8 +26,8 @@ def chunked(run: Callable[[Tensor], Tensor], clips: Tensor, chunk: int | None) -
     if chunk is None or clips.shape[0] <= chunk:
         return run(clips)
     if not (torch.is_grad_enabled() and clips.requires_grad):
-        return torch.cat([run(part) for part in clips.split(chunk)])
-    result: Tensor = _Recomputed.apply(clips, run, chunk)  # type: ignore[no-untyped-call]
+        return torch.cat([run(part) for part in torch.split(clips, chunk)])
+    result: Tensor = _Recomputed.apply(clips, run, chunk)
     return result
 
 
@@ -37,13 +37,13 @@ class _Recomputed(torch.autograd.Function):
         ctx.save_for_backward(clips)
         ctx.run, ctx.chunk = run, chunk
         with torch.no_grad():
-            return torch.cat([run(part) for part in clips.split(chunk)])
+            return torch.cat([run(part) for part in torch.split(clips, chunk)])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (clips,) = ctx.saved_tensors
         parts = []
-        for part, outer in zip(clips.split(ctx.chunk), grads[0].split(ctx.chunk), strict=True):
+        for part, outer in zip(torch.split(clips, ctx.chunk), torch.split(grads[0], ctx.chunk), strict=True):
             with torch.enable_grad():
                 leaf = part.detach().requires_grad_()
                 out = ctx.run(leaf)

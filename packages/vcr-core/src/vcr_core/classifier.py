@@ -90,7 +90,7 @@ class ModuleClassifier(BaseVideoClassifier):
             flat = functional.interpolate(flat, to, mode="bilinear", align_corners=False)
         top, left = (flat.shape[-2] - size) // 2, (flat.shape[-1] - size) // 2
         flat = flat[..., top : top + size, left : left + size]
-        return flat.unflatten(0, tuple(clips.shape[:2]))
+        return flat.reshape(*clips.shape[:2], *flat.shape[1:])
 
     def logits(self, clips: Tensor) -> Tensor:
         """Return ``[N, 1, K]`` logits of clips ``[N, T', C, H, W]`` in [0, 1]."""

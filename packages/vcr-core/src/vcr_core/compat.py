@@ -58,10 +58,6 @@ def notes(experiment: Experiment) -> list[str]:
         found.append(f"threat.eps = 0: {attack.ref} cannot change anything")
     if threat.norm == "linf" and 0 < threat.eps < 0.5 / 255 and threat.quantize:
         found.append("threat.eps is less than half a level of 8 bits: rounding undoes the attack")
-    if cast("AttackSpec", attack.spec).prepares:
-        found.append(
-            f"{attack.ref} has an offline step; it needs 'vcr prepare attack/{attack.ref}' first"
-        )
     return found
 
 

@@ -63,6 +63,10 @@ HEALTH_TEXT: dict[str, str] = {
         "The attacker was meant to know the defense but no usable gradient passes through it, so "
         "the result is not that of an adaptive attack."
     ),
+    "leak": (
+        "The attack was prepared on some of the videos that it is judged on, so its success is "
+        "overstated."
+    ),
     "smaller-chunk": (
         "Memory ran out and the videos were done again in smaller pieces, which may change the "
         "last bits of their numbers."

@@ -33,6 +33,7 @@ MANIFEST_FIELDS: dict[str, str] = {
     "seed": "run seed",
     "batches": "the planned cut: lists of video ids",
     "batch_videos": "size of the cut",
+    "threads": "CPU threads of every worker; another number may change the last bits",
     "environment": "Python, platform, torch, CUDA, devices, decoder, versions, git",
     "command": "command line that made the run",
     "plugin_failures": "plugins that could not be loaded",

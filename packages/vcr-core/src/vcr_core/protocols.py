@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vcr_core.goals import Goals
     from vcr_core.randomness import VideoRandom
     from vcr_core.threat import ThreatModel
-    from vcr_core.victim import Victim
+    from vcr_core.victim import Meter, Victim
     from vcr_core.video.info import Clip
     from vcr_core.video.sampling import SamplingPlan
 
@@ -260,17 +260,46 @@ class BaseVideoAttack(ABC):
         """Return perturbed videos; see :class:`Attack`."""
 
 
+@dataclass(frozen=True, slots=True)
+class TrainingBatch:
+    """Videos of an offline step that can be stacked.
+
+    Attributes:
+        ids: their ids.
+        videos: ``[B, T, C, H, W]`` float32 in [0, 1].
+        labels: ``[B]`` int64, classes of the model.
+        gather: ``[V, T']`` positions of the clips' frames in a video.
+    """
+
+    ids: tuple[str, ...]
+    videos: Tensor
+    labels: Tensor
+    gather: Tensor
+
+
 @dataclass(slots=True)
 class PrepareContext:
     """What an offline step may use.
 
+    A step writes what it has reached at the end of every round (epoch), so that it can be stopped
+    anywhere and go on later, and returns at once where its result is there already. It calls
+    ``progress`` at least once an iteration: limits of time and of iterations act there.
+
     Attributes:
         folder: the only place to write to.
-        items: training videos, disjoint from the evaluated ones unless overlap is allowed.
-        seed: seed of role ``prepare``.
-        model: the classifier, with gradients.
+        items: training videos, disjoint from the evaluated ones unless overlap is allowed; labels
+            are classes of the model.
+        seed: seed of role ``prepare``; derive all draws from it.
+        model: the classifier; reach it through :meth:`victim`, which counts.
         threat: the threat model of the run that will use the artifact.
         progress: ``progress(done, total)``.
+        targets: classes that the run may be after, ``None`` if it is untargeted.
+        device: where tensors live.
+        surrogates: loads a model by registry name, for attacks with access ``transfer``.
+        loader: reads items as the run would; as the model's clip says when absent.
+        opponent: makes a victim; the bare model when absent.
+        meters: what :meth:`victim` counted, one a video and call.
+        facts: goes into the artifact's manifest; plain data.
     """
 
     folder: Path
@@ -279,6 +308,58 @@ class PrepareContext:
     model: VideoClassifier
     threat: ThreatModel
     progress: Callable[[int, int], None] = lambda _done, _total: None
+    targets: tuple[int, ...] | None = None
+    device: torch.device | str = "cpu"
+    surrogates: Callable[[str], VideoClassifier] | None = None
+    loader: Callable[[Sequence[VideoItem]], list[TrainingBatch]] | None = None
+    opponent: Callable[[TrainingBatch, Tensor | None, int], Victim] | None = None
+    meters: dict[str, list[Meter]] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def load(self, items: Sequence[VideoItem]) -> list[TrainingBatch]:
+        """Return the items, decoded, in batches of equal shape in order of first appearance."""
+        from vcr_core.preparing import load_items
+
+        return (self.loader or load_items(self.model.clip, self.device))(items)
+
+    def victim(
+        self, batch: TrainingBatch, targets: Tensor | None = None, *, repeat: int = 0
+    ) -> Victim:
+        """Return metered white-box access to the function that the run attacks.
+
+        It never stops early and has no budget. A random defense draws by video and ``repeat``.
+
+        Args:
+            batch: the videos.
+            targets: target classes ``[B]``, ``None`` for an untargeted contest.
+            repeat: number of the round.
+        """
+        from vcr_core.preparing import plain_victim
+
+        make = self.opponent or plain_victim(self.model, self.threat, self.seed)
+        victim = make(batch, targets, repeat)
+        self.meters.setdefault("", []).extend(victim.meters)
+        return victim
+
+    def surrogate(
+        self, name: str, batch: TrainingBatch, targets: Tensor | None = None, *, repeat: int = 0
+    ) -> Victim:
+        """Return :meth:`victim` of a model by registry name.
+
+        Raises:
+            ContractViolation: if the attack's access is not ``transfer``.
+        """
+        from vcr_core.errors import ContractViolation
+        from vcr_core.preparing import plain_victim
+
+        if self.surrogates is None:
+            raise ContractViolation(
+                f"a surrogate ({name!r}) was asked for by an attack whose access is not 'transfer'"
+            )
+        make = plain_victim(self.surrogates(name), self.threat, self.seed)
+        victim = make(batch, targets, repeat)
+        self.meters.setdefault(name, []).extend(victim.meters)
+        return victim
 
 
 @runtime_checkable
@@ -333,6 +414,23 @@ class Metric(Protocol):
             reference: ``[T, C, H, W]`` float32 in [0, 1], clean.
             test: same shape, what the attack left, rounded as stored.
             info: facts about the pair.
+        """
+        ...
+
+
+@runtime_checkable
+class DifferentiableMetric(Protocol):
+    """What a metric may offer beside ``measure``, for attacks that minimise it."""
+
+    def distance(self, reference: Tensor, test: Tensor) -> Tensor:
+        """Return ``[B]``: how far apart videos are, 0 for equal ones, the mean over frames.
+
+        Args:
+            reference: ``[B, T, C, H, W]`` float32 in [0, 1]; no gradient is needed.
+            test: same shape; the result is differentiable with respect to it. It is not rounded.
+
+        Raises:
+            IncompatibleComponents: for frames that the metric cannot compare.
         """
         ...
 

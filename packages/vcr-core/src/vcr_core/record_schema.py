@@ -205,6 +205,7 @@ class Record(Struct, kw_only=True):
         trace: at most 64 sampled points of loss and label probability.
         flags: health flags.
         notes: reasons for nulls and other remarks, by the field they are about.
+        artifact: hash of what the attack's offline step made, where it has one.
         seeds: seeds used, by role.
         input: what was decoded.
         error: why there is no result.
@@ -234,6 +235,7 @@ class Record(Struct, kw_only=True):
     trace: dict[str, list[Any]] | list[Any] | UnsetType = UNSET
     flags: list[str] | UnsetType = UNSET
     notes: dict[str, str] | list[str] | UnsetType = UNSET
+    artifact: str | UnsetType = UNSET
     seeds: dict[str, Any] | UnsetType = UNSET
     input: InputFacts | UnsetType | None = UNSET
     error: Failure | UnsetType | None = UNSET

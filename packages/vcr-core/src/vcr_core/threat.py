@@ -148,7 +148,7 @@ class ThreatModel:
             adv = clean + mask * (adv - clean)
         if self.norm == "l2":
             delta = adv - clean
-            size = delta.flatten(1).norm(dim=1).clamp_min(1e-30)
+            size: Tensor = delta.flatten(1).norm(dim=1).clamp_min(1e-30)
             scale = (self.radius(clean) / size).clamp_max(1)
             return (clean + delta * scale.view(-1, 1, 1, 1, 1)).clamp(0, 1)
         if self.norm == "l1":

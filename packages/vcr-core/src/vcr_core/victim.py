@@ -261,22 +261,35 @@ class Victim:
     def features(self, video: Tensor, rows: Tensor | None, layer: str) -> Tensor:
         """Return the activations of a named layer with a graph to ``video``; 1 forward a video.
 
+        The point is the one that would be stored, behind the defenses of an adaptive contest. It is
+        not judged: ask for scores to learn whether it succeeds. A backward pass through the result
+        counts as 1 backward a video.
+
         Raises:
-            NotAvailable: if the model offers no such layer.
+            NotAvailable: if the model offers no such layer, or a defense hides it.
         """
         self._need("features", "white-box")
-        inner: Any = self._view.model
-        inner = getattr(inner, "model", inner)
-        if not hasattr(inner, "features"):
+        if not hasattr(self._classifier(), "features"):
             raise NotAvailable(f"the model offers no features, so not layer {layer!r} either")
         rows = self._rows(rows)
         if not bool(self._affordable(rows, forwards=1).all()):
             raise BudgetExhausted("a video of this query has no forward pass left")
+        point = _straight_through(video, self._stored(video.detach(), rows))
         with torch.enable_grad(), self._permit():
-            clips = self._view.clips(video).flatten(0, 1)
-            features: Tensor = inner.features(clips, layer)
+            features = self._view.features(
+                point, self._random(rows), lambda clips: self._classifier().features(clips, layer)
+            )
         self._count(rows, forwards=1)
+        if features.requires_grad:
+            features.register_hook(  # type: ignore[no-untyped-call]
+                lambda _grad: self._count(rows, backwards=1)
+            )
         return features
+
+    @property
+    def feature_layers(self) -> tuple[str, ...]:
+        """Names that :meth:`features` takes, from the pixels to the head; may be empty."""
+        return tuple(getattr(self._classifier(), "feature_layers", ()))
 
     # -- state ---------------------------------------------------------------------------------
 
@@ -295,6 +308,10 @@ class Victim:
         return None if limit is None else limit - self.meters[row].forwards
 
     # -- inside --------------------------------------------------------------------------------
+
+    def _classifier(self) -> Any:
+        model: Any = self._view.model
+        return getattr(model, "model", model)
 
     def _query(self, video: Tensor, rows: Tensor | None) -> Tensor:
         rows = self._rows(rows)
@@ -395,7 +412,7 @@ class Victim:
         peaks = flat.amax(dim=1).maximum(-flat.amin(dim=1)).tolist()
         for row, peak in zip(rows.tolist(), peaks, strict=True):
             if not math.isfinite(peak):
-                raise ContractViolation("the gradient at the pixels is not finite (NaN or infinity)")
+                raise ContractViolation("the gradient at the pixels is not finite (NaN or inf)")
             self.meters[row].zero_gradients += peak == 0
 
     def _filled(self, rows: Tensor, allowed: Tensor, logits: Tensor) -> Tensor:

@@ -395,7 +395,7 @@ class TestMemory:
         class Greedy(ToyCnn):
             def logits(self, clips: Tensor) -> Tensor:
                 if len(clips) > 3:
-                    raise torch.OutOfMemoryError("pretended")
+                    raise torch.cuda.OutOfMemoryError("pretended")
                 return super().logits(clips)
 
         result = evaluate(model=Greedy(), attack=Descend(), limit=6)
@@ -407,7 +407,7 @@ class TestMemory:
     def test_without_end_it_is_an_error_that_says_so(self) -> None:
         class Endless(ToyCnn):
             def logits(self, clips: Tensor) -> Tensor:
-                raise torch.OutOfMemoryError("pretended")
+                raise torch.cuda.OutOfMemoryError("pretended")
 
         result = evaluate(model=Endless(), limit=2)
         assert all(r["error"]["oom"] for r in result.records)

@@ -8,9 +8,11 @@ from typing import cast
 import click
 
 from vcr_core.cli.output import note
-from vcr_core.errors import StoreError
+from vcr_core.errors import StoreError, UsageError
 from vcr_core.export import EXPORT_FORMATS, ExportFormat, export_file, export_text
 from vcr_core.summary import find_runs, load_run
+
+MANIFEST = "manifest"
 
 
 @click.command("export", epilog="Example: vcr export results --format csv --output records.csv")
@@ -20,10 +22,11 @@ from vcr_core.summary import find_runs, load_run
 @click.option(
     "--format",
     "fmt",
-    type=click.Choice(EXPORT_FORMATS),
+    type=click.Choice([*EXPORT_FORMATS, MANIFEST]),
     default="csv",
     show_default=True,
-    help="vcrbench: the 20 columns of VCR-Bench, one file a run.",
+    help="vcrbench: the 20 columns of VCR-Bench, one file a run. manifest: the run's videos with "
+    "their hashes, for dataset.subset or dataset.manifest of other runs.",
 )
 @click.option(
     "-o",
@@ -40,6 +43,9 @@ def command(folders: tuple[Path, ...], fmt: str, output: Path | None) -> None:
     found = list(dict.fromkeys(run for folder in folders for run in find_runs(folder)))
     if not found:
         raise StoreError(f"no runs in {', '.join(str(folder) for folder in folders)}")
+    if fmt == MANIFEST:
+        _write_subset(found, output)
+        return
     runs = [load_run(folder) for folder in found]
     wanted = cast("ExportFormat", fmt)
     if output is None:
@@ -47,3 +53,16 @@ def command(folders: tuple[Path, ...], fmt: str, output: Path | None) -> None:
         return
     for path in export_file(runs, wanted, output):
         note(f"wrote {path}")
+
+
+def _write_subset(folders: list[Path], output: Path | None) -> None:
+    """Write the videos of one run as a subset manifest."""
+    from vcr_core.datasets.manifest import write_manifest
+    from vcr_core.engine.subset_export import manifest_of_run
+
+    if len(folders) > 1:
+        raise UsageError(f"a manifest is that of one run, {len(folders)} were given")
+    if output is None:
+        raise UsageError("--format manifest needs --output FILE")
+    write_manifest(output, manifest_of_run(folders[0]))
+    note(f"wrote {output}")

@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "list": ("list_", "Show every installed component."),
     "info": ("info", "Explain one component: parameters, access, reference, example."),
     "run": ("run", "Make the records of a run file or preset that are missing."),
+    "prepare": ("prepare", "Make what an attack needs once before its runs."),
     "sweep": ("sweep", "Run every combination of a sweep file."),
     "demo": ("demo", "Run a small sweep on generated videos and make a report."),
     "status": ("status", "Show how far runs are."),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from vcr_core.cli import INTERRUPTED
 from vcr_core.cli.experiment_options import experiment_options
 from vcr_core.cli.output import emit_json, emit_table, json_option
 
@@ -78,6 +79,8 @@ def command(
         TerminalReporter().show(views, sys.stdout)
     for message in outcome.messages:
         click.echo(f"error: {message}", err=True)
+    if outcome.exit_code == INTERRUPTED:
+        click.echo("the same command goes on with the sweep", err=True)
     return outcome.exit_code
 
 

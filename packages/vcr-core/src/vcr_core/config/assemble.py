@@ -20,6 +20,7 @@ from vcr_core.config.schema import (
     MetricsConfig,
     OutputConfig,
     PathsConfig,
+    PrepareConfig,
     ProtocolConfig,
     RunFile,
     RuntimeConfig,
@@ -204,6 +205,7 @@ class _Sections:
         threat = self._threat()
         protocol = self._core_table(ProtocolConfig, "protocol")
         metrics = self._metrics()
+        prepare = self._core_table(PrepareConfig, "prepare")
         paths = self._core_table(PathsConfig, "paths")
         runtime = self._core_table(RuntimeConfig, "runtime")
         executor = self._executor()
@@ -224,6 +226,7 @@ class _Sections:
             runtime=cast("RuntimeConfig", runtime),
             executor=cast("ExecutorConfig", executor),
             output=cast("OutputConfig", output),
+            prepare=cast("PrepareConfig", prepare),
         )
 
     def _head(self) -> RunFile | None:

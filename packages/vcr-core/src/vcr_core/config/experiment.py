@@ -10,6 +10,7 @@ from vcr_core.config.schema import (
     ExecutorConfig,
     OutputConfig,
     PathsConfig,
+    PrepareConfig,
     ProtocolConfig,
     RuntimeConfig,
     ThreatConfig,
@@ -63,6 +64,12 @@ class Experiment:
     runtime: RuntimeConfig
     executor: ExecutorConfig
     output: OutputConfig
+    prepare: PrepareConfig = field(default_factory=PrepareConfig)
+
+    @property
+    def prepares(self) -> bool:
+        """Whether the attack has an offline step."""
+        return self.attack is not None and bool(getattr(self.attack.spec, "prepares", False))
 
     @property
     def adaptive(self) -> bool:

@@ -2,7 +2,8 @@
 
 Where things are (``[paths]``, parameters marked as paths), how a machine runs them
 (``[runtime]``, ``[executor]``) and what is kept (``[output]``) never count, and neither does a key
-that cannot matter: a threat model without an attack, a target of an untargeted attack.
+that cannot matter: a threat model without an attack, a target of an untargeted attack, what an
+offline step is made from where there is none.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _PART_LENGTH = 40
 def identity_of(experiment: Experiment) -> dict[str, Any]:
     """Return what the hash covers, as plain JSON data, without the ids of the videos."""
     attack = experiment.attack
-    return {
+    identity = {
         "evaluation_version": EVALUATION_VERSION,
         "seed": experiment.seed,
         "dataset": {**_component(experiment.dataset), **_dataset_keys(experiment)},
@@ -50,6 +51,8 @@ def identity_of(experiment: Experiment) -> dict[str, Any]:
         "protocol": _protocol(experiment),
         "metrics": _metrics(experiment) if attack else [],
     }
+    # Absent where nothing is prepared: such runs keep the names that they have.
+    return {**identity, "prepare": plain(experiment.prepare)} if experiment.prepares else identity
 
 
 def run_id(identity: Mapping[str, Any], videos: Iterable[tuple[str, int]]) -> tuple[str, str]:

@@ -66,6 +66,8 @@ def resolved_document(experiment: Experiment, full: Layered) -> dict[str, Any]:
         document["defense"] = chain[0] if len(chain) == 1 else chain
     document["protocol"] = _core_table(experiment.protocol, ProtocolConfig(), full, "protocol")
     document["metrics"] = _metrics(experiment, full)
+    if experiment.prepares:
+        document["prepare"] = plain(experiment.prepare)
     document["output"] = plain(experiment.output)
     return document
 

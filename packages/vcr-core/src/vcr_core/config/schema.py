@@ -116,6 +116,19 @@ class MetricsConfig(Table, frozen=True, kw_only=True):
     )
 
 
+class PrepareConfig(Table, frozen=True, kw_only=True):
+    """``[prepare]``: what the offline step of an attack is made from; read where there is one."""
+
+    videos: Annotated[
+        Positive,
+        Meta(description="training videos: the next ones in the order of the evaluated ones"),
+    ] = 64
+    allow_overlap: Annotated[
+        bool,
+        Meta(description="fill up with evaluated videos where the dataset has too few others"),
+    ] = False
+
+
 class PathsConfig(Table, frozen=True, kw_only=True):
     """``[paths]``: where things are on this machine; never part of an experiment's identity."""
 
@@ -180,6 +193,7 @@ class RunFile(Table, frozen=True, kw_only=True):
     threat: ThreatConfig = field(default_factory=ThreatConfig)
     protocol: ProtocolConfig = field(default_factory=ProtocolConfig)
     metrics: MetricsConfig = field(default_factory=MetricsConfig)
+    prepare: PrepareConfig = field(default_factory=PrepareConfig)
     paths: PathsConfig = field(default_factory=PathsConfig)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)
     executor: ExecutorConfig = field(default_factory=ExecutorConfig)

@@ -183,7 +183,7 @@ class BatchRunner:
 def error_fields(error: BaseException, stage: str) -> dict[str, Any]:
     """Return the fields of an ``error`` record."""
     text = str(error)
-    oom = isinstance(error, MemoryError | torch.OutOfMemoryError) or (
+    oom = isinstance(error, MemoryError | torch.cuda.OutOfMemoryError) or (
         isinstance(error, RuntimeError) and "can't allocate memory" in text
     )
     return {

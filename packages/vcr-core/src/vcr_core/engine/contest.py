@@ -213,6 +213,7 @@ class Contest:
             ids=ids,
             log=_Claims(claims),
             surrogates=surrogates,
+            folder=self.setup.artifact.folder if self.setup.artifact else None,
         )
         self.stage("attack")
         if self.device.type == "cuda":
@@ -368,7 +369,7 @@ class Contest:
         return peak if sys.platform == "darwin" else peak * 1024
 
     def _result(self, i: int, fields: dict[str, Any], final: Tensor | None) -> Result:
-        count = len(self.videos)
+        count, video = len(self.videos), self.ids[i]
         cost = fields.setdefault("cost", {"forwards": 0, "backwards": 0})
         cost["t_decode_s"] = self.videos[i].seconds
         for stage in ("clean", "attack", "eval", "metrics"):
@@ -377,10 +378,15 @@ class Contest:
         cost["chunk"] = self.chunk or 0
         if fields["status"] == "ineligible":
             cost.pop("t_attack_s", None)
+        artifact = self.setup.artifact
+        if artifact is not None:
+            fields["artifact"] = artifact.sha256
+            if video in artifact.overlap:
+                self.flags[i].add("leak")
         fields["flags"] = sorted(self.flags[i])
         if self.notes[i]:
             fields["notes"] = self.notes[i]
-        seed, video = self.experiment.seed, self.ids[i]
+        seed = self.experiment.seed
         fields["seeds"] = {
             "attack": derive_seed(seed, video, "attack"),
             "eval": derive_seed(seed, video, "eval"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from vcr_core.atomic import write_text
 from vcr_core.components import build, chosen_weights
 from vcr_core.config.identity import run_id
 from vcr_core.config.resolve import Resolved, resolve_run
+from vcr_core.engine.artifact import required_artifact
 from vcr_core.engine.clips import write_index
 from vcr_core.engine.machine import run_document, write_machine
 from vcr_core.engine.setup import Parts, build_dataset
@@ -38,6 +40,7 @@ from vcr_core.specs import AttackSpec, ModelSpec
 from vcr_core.summary import write_summary
 
 if TYPE_CHECKING:
+    from vcr_core.artifacts import Artifact
     from vcr_core.config.experiment import Chosen, Experiment
     from vcr_core.manifest import RunStatus
     from vcr_core.protocols import Executor, VideoDataset
@@ -126,6 +129,7 @@ def open_run(
     where = folder or (results or Path(experiment.paths.results)) / name
     hashes = _content_hashes(dataset, videos)
     print_of = fingerprint(videos, hashes)
+    records = read_records(where) if (where / "run.json").is_file() else []
     if (where / "run.json").is_file():
         manifest = read_manifest(where)
         if manifest["experiment_hash"] != full_hash:
@@ -135,12 +139,18 @@ def open_run(
             # Videos without a result yet may have been mended since.
             manifest["dataset"]["fingerprint"] = print_of
             write_manifest(where, manifest)
+        if pending_batches(manifest["batches"], records, retry_errors=retry_errors):
+            artifact = required_artifact(experiment, dataset, parts)
+            _refuse_changed_artifact(where, manifest, artifact)
     else:
+        artifact = required_artifact(experiment, dataset, parts)
         manifest = new_manifest(
             run=name,
             experiment=_tables(resolved),
             experiment_hash=full_hash,
-            components=[_described(role, chosen) for role, chosen in _components(experiment)],
+            components=[
+                _described(role, chosen, artifact) for role, chosen in _components(experiment)
+            ],
             dataset={
                 "name": experiment.dataset.ref,
                 "fingerprint": print_of,
@@ -161,11 +171,11 @@ def open_run(
                 for f in registry().failures
             ],
         )  # fmt: skip
+        manifest["threads"] = planned_threads(experiment)
         where.mkdir(parents=True, exist_ok=True)
         write_text(where / "resolved.toml", resolved.toml)
         write_manifest(where, manifest)
     write_machine(where, experiment)
-    records = read_records(where)
     pending = pending_batches(manifest["batches"], records, retry_errors=retry_errors)
     return Run(where, manifest, experiment, tuple(pending), parts)
 
@@ -191,7 +201,7 @@ def execute(
     hooks = registry()
     manifest = update_manifest(run.folder, status="running", ended=None)
     for observer in hooks.observers("vcr_run_started"):
-        observer(run=manifest)
+        observer(run=copy.deepcopy(manifest))
     messages: list[str] = []
     interrupted = False
     if run.pending:
@@ -214,7 +224,7 @@ def execute(
     manifest = finish_manifest(run.folder, status, flags=flags)
     summary = write_summary(run.folder)
     for observer in hooks.observers("vcr_run_finished"):
-        observer(run=manifest, summary=summary)
+        observer(run=copy.deepcopy(manifest), summary=copy.deepcopy(summary))
     if interrupted:
         return Outcome(status, 130, summary, f"interrupted; go on with: vcr run {run.folder}")
     if left:
@@ -250,23 +260,47 @@ def _shards(
         yield ("" if status.ok else status.message), status.message == "interrupted"
 
 
+def planned_threads(experiment: Experiment) -> int:
+    """Return the CPU threads of each worker, which a run keeps for good.
+
+    Sums over threads depend on their number, so all shares of a run use the same one, whoever
+    runs them: ``runtime.threads``, else the cores' share of one of the planned workers.
+    """
+    if experiment.runtime.threads:
+        return experiment.runtime.threads
+    if experiment.executor.name == "inline":
+        import torch
+
+        return torch.get_num_threads()
+    workers = experiment.executor.workers or _gpus(experiment) or _cores()
+    return max(1, _cores() // workers)
+
+
+def _gpus(experiment: Experiment) -> int:
+    if experiment.runtime.device != "auto":
+        return 0
+    import torch
+
+    return torch.cuda.device_count()
+
+
+def _cores() -> int:
+    import os
+
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def plan_shards(
     run: Run, experiment: Experiment, retry_errors: bool, workers: int | None = None
 ) -> list[ShardTask]:
     """Return the shares of a run: one a GPU, or CPU workers with their share of the threads."""
-    import os
-
     runtime = experiment.runtime
-    gpus = 0
-    if runtime.device == "auto":
-        import torch
-
-        gpus = torch.cuda.device_count()
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    cores = cores or 1
-    asked = workers or experiment.executor.workers or gpus or cores
+    gpus = _gpus(experiment)
+    asked = workers or experiment.executor.workers or gpus or _cores()
     count = max(1, min(asked, len(run.pending)))
-    threads = runtime.threads or (0 if count == 1 else max(1, cores // count))
+    threads = int(run.manifest.get("threads") or 0)
     return [
         ShardTask(
             folder=run.folder,
@@ -327,6 +361,19 @@ def _refuse_changed_videos(folder: Path, dataset: VideoDataset) -> None:
             )
 
 
+def _refuse_changed_artifact(
+    folder: Path, manifest: dict[str, Any], artifact: Artifact | None
+) -> None:
+    """Refuse to mix results of two artifacts in one run."""
+    then = [c["artifact"]["sha256"] for c in manifest["components"] if "artifact" in c]
+    if artifact is not None and then and then != [artifact.sha256]:
+        raise StoreError(
+            f"{folder}: the attack's artifact has been made anew and is not the one that the "
+            f"run began with ({then[0][:12]}…, now {artifact.sha256[:12]}…); use another results "
+            "folder"
+        )
+
+
 def _components(experiment: Experiment) -> list[tuple[str, Chosen]]:
     chosen = [("dataset", experiment.dataset), ("model", experiment.model)]
     if experiment.attack is not None:
@@ -336,7 +383,7 @@ def _components(experiment: Experiment) -> list[tuple[str, Chosen]]:
     return chosen
 
 
-def _described(role: str, chosen: Chosen) -> dict[str, Any]:
+def _described(role: str, chosen: Chosen, artifact: Artifact | None) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "role": role,
         "kind": chosen.spec.kind,
@@ -348,6 +395,14 @@ def _described(role: str, chosen: Chosen) -> dict[str, Any]:
     }
     if isinstance(chosen.spec, AttackSpec):
         facts["access"] = chosen.spec.access
+        if artifact is not None:
+            facts["artifact"] = {
+                "sha256": artifact.sha256,
+                "key": artifact.manifest["key"],
+                "videos": len(artifact.manifest["made_for"]["training"]),
+                "overlap": len(artifact.overlap),
+                "cost": artifact.manifest.get("cost"),
+            }
     if isinstance(chosen.spec, ModelSpec):
         weights = chosen_weights(chosen.spec, chosen.variant)
         facts["weights"] = weights.sha256 if weights else None

@@ -10,6 +10,7 @@ import torch
 
 from vcr_core.adaptive import DefenseLink
 from vcr_core.components import build
+from vcr_core.engine.artifact import required_artifact
 from vcr_core.engine.surrogates import SurrogatePool
 from vcr_core.errors import ComponentUnavailable, ConfigError, ModelChanged, UsageError
 from vcr_core.metering import GuardedModel, modules_of
@@ -18,6 +19,7 @@ from vcr_core.threat import ThreatModel, frame_positions
 from vcr_core.victim import Rules
 
 if TYPE_CHECKING:
+    from vcr_core.artifacts import Artifact
     from vcr_core.config.experiment import Chosen, Experiment
     from vcr_core.protocols import Attack, Defense, Metric, VideoClassifier, VideoDataset
 
@@ -51,6 +53,7 @@ class Setup:
         probabilities: whether the model was seen to give probabilities instead of logits.
         is_own_model: whether the model is an object from Python.
         surrogates: models for attacks with access ``transfer``.
+        artifact: what the attack's offline step left.
     """
 
     experiment: Experiment
@@ -65,6 +68,7 @@ class Setup:
     probabilities: bool | None = None
     is_own_model: bool = False
     surrogates: SurrogatePool | None = None
+    artifact: Artifact | None = None
 
     def replace_model(self) -> None:
         """Build the model anew after something changed it.
@@ -92,18 +96,27 @@ class Setup:
         )
 
 
-def build_setup(experiment: Experiment, parts: Parts | None = None) -> Setup:
+def build_setup(
+    experiment: Experiment, parts: Parts | None = None, *, prepared: bool = True
+) -> Setup:
     """Import and construct what the experiment names; ``parts`` take precedence.
 
+    Args:
+        experiment: what to build.
+        parts: in-memory components.
+        prepared: whether an attack with an offline step must find its artifact.
+
     Raises:
+        ArtifactMissing: if the attack's offline step has not been run for this experiment.
         ComponentUnavailable: if something cannot be built here.
         ConfigError: if labels of dataset and model do not meet.
     """
     parts = parts or Parts()
     device = choose_device(experiment.runtime.device)
+    dataset = parts.dataset if parts.dataset is not None else build_dataset(experiment)
+    artifact = required_artifact(experiment, dataset, parts) if prepared else None
     model = parts.model if parts.model is not None else build(experiment.model)
     guarded = GuardedModel(_frozen(model).to(device))
-    dataset = parts.dataset if parts.dataset is not None else build_dataset(experiment)
     attack = parts.attack
     if attack is None and experiment.attack is not None:
         attack = build(experiment.attack)
@@ -119,6 +132,7 @@ def build_setup(experiment: Experiment, parts: Parts | None = None) -> Setup:
         rules=_rules(experiment),
         is_own_model=parts.model is not None,
         surrogates=SurrogatePool(guarded.labels, device),
+        artifact=artifact,
     )
 
 

@@ -7,8 +7,10 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,8 +81,6 @@ def run_shard(
         todo.reverse()
     if not todo:
         return ShardOutcome(0, 0)
-    if task.threads:
-        torch.set_num_threads(task.threads)
     set_determinism(experiment.runtime.deterministic)
     name = f"{task.index}of{task.count}"
     keeper = ClipKeeper(
@@ -90,7 +90,8 @@ def run_shard(
     )
     flight = _Flight(folder, name)
     suspects = Suspects(folder, name)
-    with graceful_stop() as stop:
+    threads = manifest.get("threads") or task.threads
+    with _cpu_threads(threads), graceful_stop() as stop:
         runner = BatchRunner(
             build_setup(experiment, parts), manifest["run"], name,
             on_stage=flight.stage, on_result=keeper,
@@ -104,6 +105,17 @@ def run_shard(
     if not (outcome.stopped or outcome.interrupted):
         suspects.clear()
     return outcome
+
+
+@contextmanager
+def _cpu_threads(count: int) -> Iterator[None]:
+    """Use so many threads inside the block; 0 leaves torch's choice."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _work(
@@ -147,13 +159,15 @@ def _work(
 
 def _observer(manifest: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
     """Return what tells every plugin that wants to know about a record."""
-    observers = registry().observers("vcr_record_written")
-    # What observers do to it must not reach the plan.
-    shown = copy.deepcopy(manifest) if observers else {}
+    # Each with copies of its own: what it does to them reaches nobody.
+    observers = [
+        partial(observer, run=copy.deepcopy(manifest))
+        for observer in registry().observers("vcr_record_written")
+    ]
 
     def observe(record: dict[str, Any]) -> None:
         for observer in observers:
-            observer(run=shown, record=copy.deepcopy(record))
+            observer(record=copy.deepcopy(record))
 
     return observe
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from vcr_core.engine.setup import choose_device
 from vcr_core.engine.shard import read_flight
 from vcr_core.engine.stopping import graceful_stop
 from vcr_core.engine.suspects import Suspects
@@ -61,7 +62,13 @@ class ProcessExecutor:
         self.params = params
 
     def run(self, shards: Sequence[ShardTask]) -> Iterator[ShardStatus]:
-        """Yield a status as each shard ends."""
+        """Yield a status as each shard ends.
+
+        Raises:
+            ComponentUnavailable: for a device that is not here.
+        """
+        for task in shards:
+            choose_device(task.device)
         workers = [_start(task) for task in shards]
         try:
             with graceful_stop() as stop:
@@ -203,5 +210,5 @@ def _last_words(worker: _Worker) -> str:
     worker.log.flush()
     path = Path(worker.log.name)
     text = path.read_text(encoding="utf-8", errors="replace").strip()
-    lines = text.splitlines()[-5:]
+    lines = [line.removeprefix("error: ") for line in text.splitlines()[-5:]]
     return " | ".join(lines) if lines else f"see {path.name}"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import torch
+from torch import Tensor
 
 from vcr_core.protocols import Preparable, PrepareContext, VideoClassifier, VideoItem
 from vcr_core.specs import AttackSpec
@@ -34,7 +35,15 @@ def artifacts(subject: Subject, contest: Contest) -> Iterator[Path | None]:
         return
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        _prepare(subject, folder, contest.threat, contest.model, contest.clean.shape[1:])
+        targets = None if contest.targets is None else tuple(sorted({*contest.targets}))
+        _prepare(
+            subject,
+            folder,
+            contest.threat,
+            contest.model,
+            _items_like(contest),
+            targets=targets,
+        )
         yield folder
 
 
@@ -70,28 +79,46 @@ def _prepare(
     folder: Path,
     threat: ThreatModel,
     model: VideoClassifier | None = None,
-    shape: Sequence[int] = (4, 3, 32, 32),
+    items: Sequence[VideoItem] | None = None,
+    targets: tuple[int, ...] | None = None,
 ) -> None:
     component = subject.build()
     if not isinstance(component, Preparable):
         raise AssertionError("the spec says prepares=True, but there is no method 'prepare'")
+    spec = cast(AttackSpec, subject.spec)
+    chosen: VideoClassifier = model or ToyCnn()
+    if targets is None and not spec.untargeted:
+        targets = (1,)
     component.prepare(
         PrepareContext(
             folder=folder,
-            items=_items(shape[0], shape[2], shape[3]),
+            items=items or _items(video(100, _ITEMS, 4, 32, 32), range(_ITEMS)),
             seed=1,
-            model=model or ToyCnn(),
+            model=chosen,
             threat=threat,
+            targets=targets,
+            # As in the contest, the model stands in for any surrogate.
+            surrogates=(lambda _name: chosen) if spec.access == "transfer" else None,
         )
     )
 
 
-def _items(frames: int, height: int, width: int) -> list[VideoItem]:
-    """Training videos of the shape that is attacked later: other artifacts would be refused."""
-    videos = video(100, _ITEMS, frames, height, width)
+def _items_like(contest: Contest) -> list[VideoItem]:
+    """Return training videos of the shape and the classes that are attacked later.
+
+    They differ from the attacked ones by one level of noise, as videos of one data set are alike.
+    """
+    rows = [i % len(contest.clean) for i in range(_ITEMS)]
+    clean = contest.clean[rows]
+    noise = torch.randint(-1, 2, clean.shape, generator=torch.Generator().manual_seed(0)) / 255
+    return _items((clean + noise).clamp(0, 1), [contest.labels[row] for row in rows])
+
+
+def _items(videos: Tensor, labels: Sequence[int]) -> list[VideoItem]:
     pixels = (videos * 255).round().to(torch.uint8).permute(0, 1, 3, 4, 2).numpy()
     return [
-        VideoItem(f"train/{i}", i, ArraySource(f"train/{i}", clip)) for i, clip in enumerate(pixels)
+        VideoItem(f"train/{i}", label, ArraySource(f"train/{i}", clip))
+        for i, (label, clip) in enumerate(zip(labels, pixels, strict=True))
     ]
 
 

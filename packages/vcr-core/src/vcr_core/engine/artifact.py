@@ -1,0 +1,147 @@
+"""What artifact of an offline step an experiment needs, found before anything of it runs."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from vcr_core import EVALUATION_VERSION
+from vcr_core.artifacts import Artifact, ArtifactDamaged, Wanted, find_artifact
+from vcr_core.checkup import cache_folder
+from vcr_core.components import chosen_weights
+from vcr_core.config.command_text import command_text
+from vcr_core.config.identity import identity_of
+from vcr_core.engine.subset import training_videos
+from vcr_core.metering import modules_of
+from vcr_core.specs import AttackSpec, ModelSpec
+
+if TYPE_CHECKING:
+    from vcr_core.config.experiment import Experiment
+    from vcr_core.engine.setup import Parts
+    from vcr_core.protocols import VideoDataset
+
+
+def needs_artifact(experiment: Experiment) -> bool:
+    """Return whether a run of this experiment reads an artifact."""
+    threat = experiment.threat
+    harmless = threat.norm != "none" and threat.eps == 0 and not threat.per_frame_eps
+    return experiment.prepares and not harmless
+
+
+def wanted_artifact(
+    experiment: Experiment, dataset: VideoDataset, parts: Parts | None = None
+) -> Wanted | None:
+    """Return what artifact an experiment needs, ``None`` if it needs none.
+
+    Raises:
+        ConfigError: if no training video is left.
+    """
+    if not needs_artifact(experiment) or experiment.attack is None:
+        return None
+    training, overlap = training_videos(experiment, dataset)
+    identity = identity_of(experiment)
+    spec = cast("AttackSpec", experiment.attack.spec)
+    threat = {
+        key: value
+        for key, value in identity["threat"].items()
+        if key not in ("max_forwards", "max_backwards", "target")
+    }
+    made_for: dict[str, Any] = {
+        "evaluation_version": EVALUATION_VERSION,
+        "seed": experiment.seed,
+        "attack": identity["attack"],
+        "threat": {**threat, "classes": _targets(experiment)},
+        "dataset": {
+            key: value
+            for key, value in identity["dataset"].items()
+            if key not in ("limit", "subset", "rule")
+        },
+        "protocol": {
+            key: getattr(experiment.protocol, key) for key in ("views", "space", "tie_frames")
+        },
+        "prepare": identity["prepare"],
+        "training": [list(video) for video in training],
+    }
+    if spec.access == "transfer":
+        # The model under attack is never asked; its classes and its way to sample count.
+        model = cast("ModelSpec", experiment.model.spec)
+        made_for["model"] = {"label_space": model.label_space, "clip": asdict(model.clip)}
+        stands_for = model.label_space
+    else:
+        made_for["model"] = {**identity["model"], **_own_weights(parts)}
+        stands_for = experiment.model.ref
+        if experiment.adaptive:
+            made_for["defense"] = identity["defense"]
+            made_for["protocol"]["gradient"] = experiment.protocol.gradient
+            made_for["protocol"]["eot"] = experiment.protocol.eot
+    root = Path(experiment.paths.cache) if experiment.paths.cache else cache_folder()
+    return Wanted(
+        attack=experiment.attack.spec.name,
+        model=stands_for,
+        made_for=made_for,
+        overlap=tuple(overlap),
+        root=root / "artifacts",
+        command=command_text("prepare", experiment),
+    )
+
+
+def required_artifact(
+    experiment: Experiment, dataset: VideoDataset, parts: Parts | None = None
+) -> Artifact | None:
+    """Return the artifact that a run reads, ``None`` if it reads none.
+
+    Raises:
+        ArtifactMissing: with the command that makes it.
+        ArtifactDamaged: if its files are not those that were written, or were made with other
+            weights of a surrogate.
+    """
+    wanted = wanted_artifact(experiment, dataset, parts)
+    if wanted is None:
+        return None
+    artifact = find_artifact(wanted)
+    for name, digest in (artifact.manifest.get("surrogates") or {}).items():
+        if weights_of(name) != digest:
+            raise ArtifactDamaged(
+                f"the artifact {artifact.folder} was made with other weights of surrogate "
+                f"{name!r}; delete the folder and make it again with:\n  {wanted.command}"
+            )
+    return artifact
+
+
+def target_classes(experiment: Experiment, classes: int) -> tuple[int, ...] | None:
+    """Return the classes that a run may be after, ``None`` if it is untargeted."""
+    asked = _targets(experiment)
+    if asked is None:
+        return None
+    return (asked,) if isinstance(asked, int) else tuple(range(classes))
+
+
+def weights_of(name: str) -> str:
+    """Return the hash of the weights of a model by reference, ``""`` where none is known."""
+    from vcr_core.config.objects import choose_component
+
+    chosen = choose_component("model", name, {})
+    weights = chosen_weights(cast("ModelSpec", chosen.spec), chosen.variant)
+    return weights.sha256 if weights else ""
+
+
+def _targets(experiment: Experiment) -> Any:
+    """Return what stands for the classes that the run may be after."""
+    threat = experiment.threat
+    if not threat.targeted:
+        return None
+    return threat.target if isinstance(threat.target, int) else "all"
+
+
+def _own_weights(parts: Parts | None) -> dict[str, str]:
+    """Return a hash of the parameters of a model that was given from Python."""
+    if parts is None or parts.model is None:
+        return {}
+    digest = hashlib.sha256()
+    for module in modules_of(parts.model):
+        for name, value in sorted(module.state_dict().items()):
+            digest.update(name.encode())
+            digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    return {"weights": digest.hexdigest()}

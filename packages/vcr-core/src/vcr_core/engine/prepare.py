@@ -1,0 +1,290 @@
+"""The offline step of an attack: what it needs, making it, and finding it before a run."""
+
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from vcr_core.artifacts import (
+    SPENT_FILE,
+    Artifact,
+    ArtifactDamaged,
+    ArtifactMissing,
+    Wanted,
+    find_artifact,
+    finish_artifact,
+)
+from vcr_core.atomic import write_json
+from vcr_core.availability import installed_version
+from vcr_core.engine.artifact import target_classes, wanted_artifact, weights_of
+from vcr_core.engine.decode import decode
+from vcr_core.engine.setup import Parts, Setup, build_dataset, build_setup
+from vcr_core.errors import ContractViolation, UsageError, VcrError
+from vcr_core.manifest import utc_now
+from vcr_core.preparing import plain_victim, stacked
+from vcr_core.protocols import Preparable, PrepareContext
+from vcr_core.seeding import derive_seed, isolated_random_state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from vcr_core.config.experiment import Experiment
+    from vcr_core.engine.decode import Decoded
+    from vcr_core.protocols import TrainingBatch, VideoClassifier, VideoItem
+    from vcr_core.victim import Meter
+
+logger = logging.getLogger(__name__)
+
+TIME_LIMIT_S = 24 * 3600.0
+MAX_ITERATIONS = 1_000_000
+"""Hard limits of an offline step; what stops here goes on with the next call."""
+
+KEPT_BYTES = 1 << 30
+"""Decoded training videos that are kept in memory."""
+
+ProgressFn = Callable[[int, int], None]
+
+
+class PrepareStopped(VcrError):
+    """An offline step reached a limit or was asked to stop; it can go on later."""
+
+    def __init__(self, message: str, *, interrupted: bool = False) -> None:
+        super().__init__(message)
+        self.interrupted = interrupted
+        self.exit_code = 130 if interrupted else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When an offline step is stopped.
+
+    Attributes:
+        seconds: wall-clock time of one call.
+        iterations: iterations of one call.
+        stop: asked after every iteration; true stops.
+    """
+
+    seconds: float = TIME_LIMIT_S
+    iterations: int = MAX_ITERATIONS
+    stop: Callable[[], bool] = lambda: False
+
+
+def prepare_artifact(
+    experiment: Experiment,
+    *,
+    parts: Parts | None = None,
+    limits: Limits | None = None,
+    progress: ProgressFn = lambda _done, _total: None,
+    again: bool = False,
+) -> tuple[Artifact, bool]:
+    """Make the artifact of an experiment, or go on with it, unless it is there.
+
+    Args:
+        experiment: a run that will read it.
+        parts: in-memory components.
+        limits: when to stop.
+        progress: told ``(done, total)`` iterations.
+        again: make it anew.
+
+    Returns:
+        The artifact, and whether this call made it.
+
+    Raises:
+        UsageError: if the experiment needs none.
+        PrepareStopped: at a limit; another call goes on.
+    """
+    dataset = parts.dataset if parts and parts.dataset is not None else build_dataset(experiment)
+    wanted = wanted_artifact(experiment, dataset, parts)
+    if wanted is None:
+        raise UsageError(_nothing_to_prepare(experiment))
+    if again:
+        for folder in (wanted.folder, wanted.unfinished):
+            shutil.rmtree(folder, ignore_errors=True)
+    try:
+        return find_artifact(wanted), False
+    except ArtifactDamaged:
+        shutil.rmtree(wanted.folder)
+    except ArtifactMissing:
+        pass
+    wanted.unfinished.mkdir(parents=True, exist_ok=True)
+    setup = build_setup(experiment, replace(parts or Parts(), dataset=dataset), prepared=False)
+    step = _Step(setup, wanted, limits or Limits(), progress)
+    return step.run(), True
+
+
+class _Step:
+    """One call of an attack's offline step."""
+
+    def __init__(self, setup: Setup, wanted: Wanted, limits: Limits, progress: ProgressFn) -> None:
+        self.setup = setup
+        self.wanted = wanted
+        self.limits = limits
+        self.progress = progress
+        self.surrogates: dict[str, str] = {}
+        self.kept: dict[str, Decoded] = {}
+        self.calls = 0
+        self.started = 0.0
+        self.context = self._context()
+
+    def run(self) -> Artifact:
+        """Run it to its end and return what it left.
+
+        Raises:
+            PrepareStopped: at a limit.
+        """
+        experiment = self.setup.experiment
+        attack: Any = self.setup.attack
+        if not isinstance(attack, Preparable):
+            raise ContractViolation(
+                f"attack {self.wanted.attack!r} says that it prepares, and has no method 'prepare'"
+            )
+        before = self._spent()
+        self.started = time.monotonic()
+        ambient = derive_seed(experiment.seed, "", "prepare")
+        try:
+            with isolated_random_state(ambient), self.setup.model.watch():
+                attack.prepare(self.context)
+                unmetered = self.setup.model.unmetered
+        finally:
+            spent = _added(before, self._cost())
+            write_json(self.wanted.unfinished / SPENT_FILE, spent)
+        if unmetered:
+            raise ContractViolation(
+                f"attack {self.wanted.attack!r} asked the model {unmetered} times without "
+                "ctx.victim while it prepared"
+            )
+        return finish_artifact(self.wanted, self._facts(spent))
+
+    def _context(self) -> PrepareContext:
+        setup, experiment = self.setup, self.setup.experiment
+        dataset, videos = setup.dataset, self.wanted.made_for["training"]
+        items = [
+            replace(dataset.item(video), label=setup.label_map[label]) for video, label in videos
+        ]
+        transfer = setup.rules.access == "transfer"
+        adaptive = experiment.adaptive and not transfer
+        # How many frames a video has decides which of them may change.
+        threat = setup.threat(len(self._decode(items[0].id).frames))
+        victims = plain_victim(
+            cast("VideoClassifier", setup.model),
+            threat,
+            derive_seed(experiment.seed, "", "prepare"),
+            links=setup.links if adaptive else (),
+            gradient=experiment.protocol.gradient,
+            eot=experiment.protocol.eot if adaptive else 1,
+            chunk=experiment.runtime.chunk_clips,
+        )
+        return PrepareContext(
+            folder=self.wanted.unfinished,
+            items=items,
+            seed=derive_seed(experiment.seed, "", "prepare"),
+            model=cast("VideoClassifier", setup.model),
+            threat=threat,
+            progress=self._tick,
+            targets=target_classes(experiment, len(setup.model.labels)),
+            device=setup.device,
+            surrogates=self._surrogate if transfer else None,
+            loader=self._load,
+            opponent=_forbidden(self.wanted.attack) if transfer else victims,
+        )
+
+    def _tick(self, done: int, total: int) -> None:
+        self.progress(done, total)
+        self.calls += 1
+        again = f"go on with:\n  {self.wanted.command or 'the same call'}"
+        if self.limits.stop():
+            raise PrepareStopped(f"stopped after {done} of {total}; {again}", interrupted=True)
+        if self.calls >= self.limits.iterations and done < total:
+            raise PrepareStopped(
+                f"stopped at the limit of {self.limits.iterations} iterations, {done} of {total} "
+                f"are done; {again}"
+            )
+        if time.monotonic() - self.started > self.limits.seconds and done < total:
+            raise PrepareStopped(
+                f"stopped at the limit of {self.limits.seconds:g} s, {done} of {total} iterations "
+                f"are done; {again}"
+            )
+
+    def _load(self, items: Sequence[VideoItem]) -> list[TrainingBatch]:
+        decoded = [self._decode(item.id) for item in items]
+        return stacked([(d.id, d.label, d.frames, d.gather) for d in decoded], self.setup.device)
+
+    def _decode(self, video: str) -> Decoded:
+        """Return a video; so many as fit stay in memory, for steps that see them often."""
+        found = self.kept.get(video)
+        if found is None:
+            found = decode(self.setup, video)
+            if len(self.kept) * found.frames.nbytes < KEPT_BYTES:
+                self.kept[video] = found
+        return found
+
+    def _surrogate(self, name: str) -> VideoClassifier:
+        pool = self.setup.surrogates
+        if pool is None:  # pragma: no cover - build_setup always makes one
+            raise ContractViolation("no surrogates here")
+        self.surrogates[name] = weights_of(name)
+        return pool.model(name)
+
+    def _spent(self) -> dict[str, Any]:
+        path = self.wanted.unfinished / SPENT_FILE
+        if not path.exists():
+            return {}
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return found
+
+    def _cost(self) -> dict[str, float]:
+        meters: dict[str, list[Meter]] = self.context.meters
+        own = meters.get("", [])
+        others = [meter for name, ms in meters.items() if name for meter in ms]
+        return {
+            "forwards": sum(m.forwards for m in own),
+            "backwards": sum(m.backwards for m in own),
+            "surrogate_forwards": sum(m.forwards for m in others),
+            "surrogate_backwards": sum(m.backwards for m in others),
+            "seconds": round(time.monotonic() - self.started, 3),
+            "calls": 1,
+        }
+
+    def _facts(self, spent: Mapping[str, Any]) -> dict[str, Any]:
+        experiment, dataset = self.setup.experiment, self.setup.dataset
+        training = self.wanted.made_for["training"]
+        chosen = [experiment.dataset, experiment.model, experiment.attack]
+        owners = {c.distribution for c in chosen if c is not None} | {"vcr-core", "torch"}
+        return {
+            "made": utc_now(),
+            "cost": dict(spent),
+            "surrogates": self.surrogates,
+            "videos": [
+                {"id": video, "sha256": dataset.item(video).source.sha256()}
+                for video, _ in training
+            ],
+            "versions": {name: installed_version(name) for name in sorted(owners)},
+            "facts": self.context.facts,
+        }
+
+
+def _forbidden(attack: str) -> Callable[..., Any]:
+    def refuse(*_: Any) -> Any:
+        raise ContractViolation(
+            f"attack {attack!r} declares access 'transfer' and asked for the model under attack "
+            "while it prepared; use ctx.surrogate"
+        )
+
+    return refuse
+
+
+def _added(before: Mapping[str, Any], now: Mapping[str, float]) -> dict[str, Any]:
+    return {key: round(before.get(key, 0) + value, 3) for key, value in now.items()}
+
+
+def _nothing_to_prepare(experiment: Experiment) -> str:
+    if experiment.attack is None:
+        return "there is no attack to prepare; name one with --attack"
+    if not experiment.prepares:
+        return f"attack {experiment.attack.ref} has no offline step; run it right away"
+    return "threat.eps = 0: nothing may change, so there is nothing to prepare"
