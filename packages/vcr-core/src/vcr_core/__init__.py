@@ -14,7 +14,7 @@ PLUGIN_API = 1
 EVALUATION_VERSION = 1
 
 if TYPE_CHECKING:
-    from vcr_core.api import as_classifier, evaluate, load, perturb
+    from vcr_core.api import as_classifier, evaluate, load, perturb, prepare
     from vcr_core.errors import (
         BudgetExhausted,
         ComponentUnavailable,
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
         InputDefense,
         LabelSpace,
         Metric,
+        Preparable,
+        PrepareContext,
         Reading,
         VideoClassifier,
         VideoDataset,
@@ -55,7 +57,7 @@ if TYPE_CHECKING:
     from vcr_core.threat import L0, L1, L2, Linf, ThreatModel, Unbounded
 
 _HOMES = {
-    "api": ("as_classifier", "evaluate", "load", "perturb"),
+    "api": ("as_classifier", "evaluate", "load", "perturb", "prepare"),
     "errors": (
         "BudgetExhausted", "ComponentUnavailable", "ConfigError", "ContractViolation",
         "NotDifferentiable", "VcrError",
@@ -63,8 +65,8 @@ _HOMES = {
     "hookspecs": ("hookimpl",),
     "protocols": (
         "Attack", "AttackContext", "BaseDefense", "BaseVideoAttack", "BaseVideoClassifier",
-        "ClipInfo", "Defense", "InputDefense", "LabelSpace", "Metric", "Reading",
-        "VideoClassifier", "VideoDataset", "VideoItem",
+        "ClipInfo", "Defense", "InputDefense", "LabelSpace", "Metric",
+        "Preparable", "PrepareContext", "Reading", "VideoClassifier", "VideoDataset", "VideoItem",
     ),
     "specs": (
         "AttackSpec", "ClipSpec", "DatasetSpec", "DefenseSpec", "ExecutorSpec", "MetricSpec",
@@ -79,9 +81,11 @@ __all__ = [
     "BaseDefense", "BaseVideoAttack", "BaseVideoClassifier", "BudgetExhausted", "ClipInfo",
     "ClipSpec", "ComponentUnavailable", "ConfigError", "ContractViolation", "DatasetSpec",
     "Defense", "DefenseSpec", "ExecutorSpec", "InputDefense", "LabelSpace", "Linf", "Metric",
-    "MetricSpec", "ModelSpec", "NotDifferentiable", "PresetSource", "Reading", "ReporterSpec",
+    "MetricSpec", "ModelSpec", "NotDifferentiable", "Preparable", "PrepareContext",
+    "PresetSource", "Reading", "ReporterSpec",
     "ThreatModel", "Unbounded", "VcrError", "VideoClassifier", "VideoDataset", "VideoItem",
     "WeightSpec", "__version__", "as_classifier", "evaluate", "hookimpl", "load", "perturb",
+    "prepare",
 ]  # fmt: skip
 
 

@@ -31,7 +31,8 @@ def chosen_for(kind: Kind, component: Any) -> Chosen:
 
     Attributes with the names of spec fields (``access``, ``norms``, ``targeted``, ``gradient``,
     ``stochastic``, ``higher_is_better``…) are believed; without them an attack is white-box for
-    every norm and a defense is exact and deterministic.
+    every norm, with an offline step if it has a method ``prepare``, and a defense is exact and
+    deterministic.
     """
     known = getattr(component, _ATTRIBUTE, None)
     if isinstance(known, Chosen):
@@ -58,6 +59,7 @@ def _spec(kind: Kind, component: Any) -> ComponentSpec:
             norms=frozenset(told("norms", {"linf", "l2", "l1", "l0", "none"})),
             targeted=told("targeted", True),
             stochastic=told("stochastic", False),
+            prepares=told("prepares", callable(getattr(component, "prepare", None))),
         )
     if kind == "defense":
         return DefenseSpec(

@@ -24,7 +24,7 @@ from vcr_core.adhoc import chosen_for, remember
 from vcr_core.classifier import as_classifier as as_classifier
 from vcr_core.components import build
 from vcr_core.engine.run import execute, open_run
-from vcr_core.engine.setup import choose_device
+from vcr_core.engine.setup import Parts, choose_device
 from vcr_core.engine.verify import check_answer, fit, untouched
 from vcr_core.errors import BudgetExhausted, UsageError
 from vcr_core.goals import Goals, choose_targets
@@ -40,6 +40,7 @@ from vcr_core.victim import Rules, Victim
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from vcr_core.config.resolve import Resolved
     from vcr_core.protocols import (
         Attack,
         Defense,
@@ -130,6 +131,7 @@ def evaluate(
     limit: int | None = None,
     seed: int = 42,
     runtime: Mapping[str, Any] | None = None,
+    prepared: Mapping[str, Any] | None = None,
     results: str | Path | None = None,
 ) -> Result:
     """Run one experiment in this process and return its results.
@@ -152,11 +154,94 @@ def evaluate(
         limit: number of videos.
         seed: run seed.
         runtime: keys of the ``[runtime]`` table.
+        prepared: keys of the ``[prepare]`` table, for attacks with an offline step.
         results: folder for run folders; a temporary one when absent.
 
     Raises:
         ConfigError: with every problem found, before anything runs.
+        ArtifactMissing: if the attack has an offline step that :func:`prepare` has not run.
     """
+    resolved, parts = _resolved(
+        model=model, attack=attack, defense=defense, dataset=dataset, metrics=metrics,
+        threat=threat, protocol=protocol, targeted=targeted, target=target,
+        max_forwards=max_forwards, limit=limit, seed=seed, runtime=runtime, prepared=prepared,
+    )  # fmt: skip
+    folder = Path(results) if results is not None else Path(tempfile.mkdtemp(prefix="vcr-"))
+    run = open_run(resolved, parts=parts, results=folder)
+    execute(run)
+    return Result(load_run(run.folder))
+
+
+def prepare(
+    *,
+    model: VideoClassifier | str,
+    attack: Attack | str,
+    defense: Defense | str | Sequence[Defense | str] | None = None,
+    dataset: VideoDataset | str = "motion",
+    threat: ThreatModel | None = None,
+    protocol: Mapping[str, Any] | None = None,
+    targeted: bool = False,
+    target: str | int = "least-likely",
+    limit: int | None = None,
+    seed: int = 42,
+    runtime: Mapping[str, Any] | None = None,
+    prepared: Mapping[str, Any] | None = None,
+    again: bool = False,
+) -> Path:
+    """Make what an attack needs once before :func:`evaluate`, and return its folder.
+
+    The arguments are those of the evaluation. Nothing is done where it is there already; a call
+    that was interrupted is gone on with. Training videos are the next ones after the evaluated
+    ``limit``.
+
+    Args:
+        model: the classifier.
+        attack: an attack with an offline step.
+        defense: one defense or a chain, which an adaptive attack is prepared against.
+        dataset: the dataset.
+        threat: what the adversary may change; ``Linf("8/255")`` when absent.
+        protocol: keys of the ``[protocol]`` table.
+        targeted: whether a target class has to be reached.
+        target: target policy or class.
+        limit: number of videos that will be evaluated.
+        seed: run seed.
+        runtime: keys of the ``[runtime]`` table.
+        prepared: keys of the ``[prepare]`` table, such as ``videos``.
+        again: make it anew.
+
+    Raises:
+        UsageError: if the attack has no offline step.
+        ConfigError: if the evaluation leaves no video to train on.
+    """
+    from vcr_core.engine.prepare import prepare_artifact
+
+    resolved, parts = _resolved(
+        model=model, attack=attack, defense=defense, dataset=dataset, metrics=None,
+        threat=threat, protocol=protocol, targeted=targeted, target=target,
+        max_forwards=None, limit=limit, seed=seed, runtime=runtime, prepared=prepared,
+    )  # fmt: skip
+    artifact, _ = prepare_artifact(resolved.experiment, parts=parts, again=again)
+    return artifact.folder
+
+
+def _resolved(
+    *,
+    model: VideoClassifier | str,
+    attack: Attack | str | None,
+    defense: Defense | str | Sequence[Defense | str] | None,
+    dataset: VideoDataset | str,
+    metrics: Sequence[Metric | str] | None,
+    threat: ThreatModel | None,
+    protocol: Mapping[str, Any] | None,
+    targeted: bool,
+    target: str | int,
+    max_forwards: int | None,
+    limit: int | None,
+    seed: int,
+    runtime: Mapping[str, Any] | None,
+    prepared: Mapping[str, Any] | None,
+) -> tuple[Resolved, Parts]:
+    """Return the experiment that the arguments of :func:`evaluate` describe."""
     from vcr_core.config.objects import resolve_objects
 
     asked = threat or Linf()
@@ -170,6 +255,7 @@ def evaluate(
         },
         "protocol": dict(protocol or {}),
         "runtime": dict(runtime or {}),
+        "prepare": dict(prepared or {}),
     }  # fmt: skip
     optional = {
         "max_forwards": max_forwards,
@@ -179,14 +265,10 @@ def evaluate(
     }
     tables["threat"].update({k: v for k, v in optional.items() if v is not None})
     chain = [] if defense is None else [defense] if _single(defense) else list(cast("Any", defense))
-    resolved, parts = resolve_objects(
+    return resolve_objects(
         tables, model=model, attack=attack, defenses=chain, dataset=dataset, metrics=metrics,
         limit=limit,
     )  # fmt: skip
-    folder = Path(results) if results is not None else Path(tempfile.mkdtemp(prefix="vcr-"))
-    run = open_run(resolved, parts=parts, results=folder)
-    execute(run)
-    return Result(load_run(run.folder))
 
 
 def perturb(

@@ -26,6 +26,8 @@ MANIFEST_FILE = "manifest.json"
 SPENT_FILE = "spent.json"
 """What earlier calls of an unfinished step cost; only in unfinished folders."""
 
+IN_PYTHON = "make it with vcr_core.prepare(…) and the arguments of vcr_core.evaluate"
+
 _KEY_DIGITS = 16
 
 
@@ -99,7 +101,7 @@ def find_artifact(wanted: Wanted) -> Artifact:
             the same attack for something else, the message says in what they differ.
         ArtifactDamaged: if it was changed since.
     """
-    make = f"make it with:\n  {wanted.command}" if wanted.command else "prepare it first"
+    make = f"make it with:\n  {wanted.command}" if wanted.command else IN_PYTHON
     if not (wanted.folder / MANIFEST_FILE).is_file():
         why = _nearest(wanted)
         if wanted.unfinished.is_dir():
@@ -211,7 +213,15 @@ def _differences(have: Any, need: Any, place: str = "") -> Iterator[str]:
             yield from _differences(have.get(key), need.get(key), inner)
     elif have != need:
         long = isinstance(have, list) or isinstance(need, list)
-        yield f"other {place}" if long else f"{place} is {have!r}, needed {need!r}"
+        yield f"other {place}" if long else f"{place} is {_said(have)}, needed {_said(need)}"
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, float):
+        from vcr_core.config.fraction_text import short_text
+
+        return str(short_text(value))
+    return json.dumps(value)
 
 
 def _sorted(data: Any) -> Any:

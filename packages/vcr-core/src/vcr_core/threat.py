@@ -162,7 +162,8 @@ class ThreatModel:
 
         The unit is the pixel range for ``linf`` and the mask, the norm's own for the others.
         """
-        outside = (adv - adv.clamp(0, 1)).abs().flatten(1).amax(dim=1)
+        flat = adv.flatten(1)
+        outside = (flat.amax(dim=1) - 1).maximum(-flat.amin(dim=1)).clamp_min(0)
         delta = adv - clean
         mask = self.mask(clean)
         if mask is not None:
@@ -180,11 +181,14 @@ class ThreatModel:
         return outside.maximum(excess.clamp_min(0))
 
     def within(self, adv: Tensor, clean: Tensor) -> Tensor:
-        """Return ``[B]`` bool: inside up to :data:`TOLERANCE`."""
-        slack = TOLERANCE
+        """Return ``[B]`` bool: inside up to :meth:`slack`."""
+        return self.violation(adv, clean) <= self.slack(clean)
+
+    def slack(self, clean: Tensor) -> float:
+        """Return the violation that rounding errors explain: :data:`TOLERANCE`, or a share of it."""
         if self.norm in ("l2", "l1"):
-            slack = TOLERANCE * float(1 + self.radius(clean).max())
-        return self.violation(adv, clean) <= slack
+            return TOLERANCE * float(1 + self.radius(clean).max())
+        return TOLERANCE
 
     def store(self, adv: Tensor, clean: Tensor) -> Tensor:
         """Return ``adv`` as it would be stored; see :class:`Storage` for repeated use."""
@@ -210,13 +214,19 @@ class Storage:
         self._high: Tensor | None = None
         if threat.quantize and threat.norm == "linf":
             low, high = threat.bounds(clean)
-            self._low = (low * 255 - 1e-3).ceil_()
-            self._high = (high * 255 + 1e-3).floor_()
-            empty = self._low > self._high
-            if bool(empty.any()):
-                middle = (clean * 255).round_()
-                self._low = self._low.where(~empty, middle)
-                self._high = self._high.where(~empty, middle)
+            self._low = low.mul_(255).sub_(1e-3).ceil_()
+            self._high = high.mul_(255).add_(1e-3).floor_()
+            is_narrow = float(threat.radius(clean).min()) < 0.5 / 255
+            if is_narrow or threat.frames is not None or threat.region is not None:
+                self._fill_empty(self._low, self._high)
+
+    def _fill_empty(self, low: Tensor, high: Tensor) -> None:
+        """Use the rounded clean value where the bounds hold no whole level."""
+        empty = low > high
+        if bool(empty.any()):
+            middle = (self._clean * 255).round_()
+            low.copy_(low.where(~empty, middle))
+            high.copy_(high.where(~empty, middle))
 
     def __call__(
         self, adv: Tensor, rows: Tensor | None = None, out: Tensor | None = None

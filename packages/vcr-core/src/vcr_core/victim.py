@@ -120,6 +120,7 @@ class Victim:
         seed: run seed.
         rules: access, budgets and stop rule.
         role: seed role of the defense's draws.
+        storage: how these videos are stored under this threat, if it is at hand.
         clean_logits: what the view answered on ``clean``, to notice undeclared randomness for free.
     """
 
@@ -135,6 +136,7 @@ class Victim:
         rules: Rules | None = None,
         role: str = "defense",
         clean_logits: Tensor | None = None,
+        storage: Storage | None = None,
     ) -> None:
         self.goals = goals
         self.device = clean.device
@@ -147,7 +149,7 @@ class Victim:
         self._ids = tuple(ids)
         self._seed = seed
         self._role = role
-        self._stored = Storage(threat, clean)
+        self._stored = storage or Storage(threat, clean)
         self._last: Tensor | None = None
         self._spare: Tensor | None = None
         self._every = torch.arange(len(self._ids), device=self.device)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from vcr_core.config.experiment import Chosen, Experiment
 
-_LOCAL = "local"
+LOCAL = "local"
 """Distribution of objects that were given from Python; no command line can name them."""
 
 
@@ -30,7 +30,7 @@ def command_text(command: str, experiment: Experiment) -> str:
     from Python the result is ``""``.
     """
     named = [experiment.model, experiment.attack, experiment.dataset, *experiment.defenses]
-    if any(chosen is not None and chosen.distribution == _LOCAL for chosen in named):
+    if any(chosen is not None and chosen.distribution == LOCAL for chosen in named):
         return ""
     return shlex.join(["vcr", command, *_options(experiment)])
 

@@ -7,11 +7,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+import torch
+
 from vcr_core import EVALUATION_VERSION
 from vcr_core.artifacts import Artifact, ArtifactDamaged, Wanted, find_artifact
 from vcr_core.checkup import cache_folder
 from vcr_core.components import chosen_weights
-from vcr_core.config.command_text import command_text
+from vcr_core.config.command_text import LOCAL, command_text
 from vcr_core.config.identity import identity_of
 from vcr_core.engine.subset import training_videos
 from vcr_core.metering import modules_of
@@ -70,7 +72,7 @@ def wanted_artifact(
         made_for["model"] = {"label_space": model.label_space, "clip": asdict(model.clip)}
         stands_for = model.label_space
     else:
-        made_for["model"] = {**identity["model"], **_own_weights(parts)}
+        made_for["model"] = {**identity["model"], **_own_weights(experiment, parts)}
         stands_for = experiment.model.ref
         if experiment.adaptive:
             made_for["defense"] = identity["defense"]
@@ -135,13 +137,15 @@ def _targets(experiment: Experiment) -> Any:
     return threat.target if isinstance(threat.target, int) else "all"
 
 
-def _own_weights(parts: Parts | None) -> dict[str, str]:
-    """Return a hash of the parameters of a model that was given from Python."""
-    if parts is None or parts.model is None:
+def _own_weights(experiment: Experiment, parts: Parts | None) -> dict[str, str]:
+    """Return a hash of the parameters of a model that only Python knows."""
+    if parts is None or parts.model is None or experiment.model.distribution != LOCAL:
         return {}
     digest = hashlib.sha256()
-    for module in modules_of(parts.model):
-        for name, value in sorted(module.state_dict().items()):
+    tensors = [m.state_dict() for m in modules_of(parts.model)]
+    own = {k: v for k, v in vars(parts.model).items() if isinstance(v, torch.Tensor)}
+    for state in [*tensors, own]:
+        for name, value in sorted(state.items()):
             digest.update(name.encode())
             digest.update(value.detach().cpu().contiguous().numpy().tobytes())
     return {"weights": digest.hexdigest()}

@@ -24,8 +24,11 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from vcr_core.engine.setup import Setup
+    from vcr_core.engine.suspects import Care
 
 logger = logging.getLogger(__name__)
+
+APART = "done apart from its batch, which kills its process when it is done together"
 
 
 class VideoTimeLimit(Exception):
@@ -71,7 +74,7 @@ class BatchRunner:
         ids: Sequence[str],
         attempt: int,
         *,
-        alone: bool = False,
+        care: Care = "",
         blamed: Mapping[str, str] | None = None,
     ) -> list[dict[str, Any]]:
         """Return one record a video, in the planned order.
@@ -80,23 +83,29 @@ class BatchRunner:
             number: number of the batch.
             ids: its videos.
             attempt: how often it has been tried, this time included.
-            alone: do one video at a time.
+            care: whether to do its videos one at a time, before or instead of together.
             blamed: videos that killed a worker process, with the reason; they are not tried.
         """
         records: dict[str, dict[str, Any]] = {}
         decoded: list[Decoded] = []
         for video in ids:
             if blamed and video in blamed:
-                records[video] = error_fields(WorkerDied(blamed[video]), "worker")
+                fields = error_fields(WorkerDied(blamed[video]), "worker")
+                records[video] = {**fields, "label": self._label(video)}
                 continue
             outcome = self._guarded([video], partial(decode, self.setup, video), "decode")
             if isinstance(outcome, dict):
                 records[video] = {**outcome, "label": self._label(video)}
             else:
                 decoded.append(outcome)
-        groups = [[video] for video in decoded] if alone else stackable(decoded)
-        for group in groups:
-            records.update(self._contest(group))
+        if care:
+            records.update(self._one_by_one(decoded))
+        if care == "apart":
+            for video in decoded:
+                records[video.id].setdefault("notes", []).append(APART)
+        else:
+            for group in stackable(decoded):
+                records.update(self._contest(group))
         stamp = dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds")
         return [
             {
@@ -127,6 +136,9 @@ class BatchRunner:
             return self._kept(ids, outcome)
         if len(group) == 1:
             return {ids[0]: {**outcome, "label": group[0].label, "input": group[0].facts}}
+        return self._one_by_one(group)
+
+    def _one_by_one(self, group: Sequence[Decoded]) -> dict[str, dict[str, Any]]:
         alone: dict[str, dict[str, Any]] = {}
         for video in group:
             alone.update(self._contest([video]))

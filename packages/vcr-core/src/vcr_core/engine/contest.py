@@ -21,6 +21,7 @@ from vcr_core.prediction import corner
 from vcr_core.protocols import AttackContext
 from vcr_core.randomness import VideoRandom
 from vcr_core.seeding import derive_seed, isolated_random_state
+from vcr_core.threat import Storage
 from vcr_core.victim import Victim
 
 if TYPE_CHECKING:
@@ -194,11 +195,13 @@ class Contest:
         view = self.plain
         if experiment.adaptive and self.defended is not None:
             view = self.defended
+        storage = Storage(threat, given)
         victim = Victim(
             view,
             given,
             goals,
             threat,
+            storage=storage,
             ids=ids,
             seed=experiment.seed,
             rules=self.setup.rules,
@@ -239,7 +242,7 @@ class Contest:
         if exhausted:
             answer = answer.clone()
             answer[exhausted] = victim.best()[exhausted]
-        verified = fit(answer, given, threat)
+        verified = fit(answer, given, threat, storage)
         final[rows] = verified.video
         memory = self._peak_memory()
         for j, row in enumerate(rows.tolist()):

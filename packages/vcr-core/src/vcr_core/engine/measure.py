@@ -30,8 +30,8 @@ def distances(
     sites = delta.amax(dim=1)
     return {
         "linf": float(delta.max()),
-        "l2": float(delta.double().norm()),
-        "l1": float(delta.double().mean()),
+        "l2": float(delta.square().sum(dtype=torch.float64)) ** 0.5,
+        "l1": float(delta.mean(dtype=torch.float64)),
         "l0_fraction": float((sites > 0).double().mean()),
         "frames_touched": int((sites.flatten(1).amax(dim=1) > 0).sum()),
         "violation": violation,

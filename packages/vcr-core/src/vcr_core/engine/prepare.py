@@ -196,7 +196,7 @@ class _Step:
     def _tick(self, done: int, total: int) -> None:
         self.progress(done, total)
         self.calls += 1
-        again = f"go on with:\n  {self.wanted.command or 'the same call'}"
+        again = f"go on with:\n  {self.wanted.command or 'the same call of vcr_core.prepare'}"
         if self.limits.stop():
             raise PrepareStopped(f"stopped after {done} of {total}; {again}", interrupted=True)
         if self.calls >= self.limits.iterations and done < total:

@@ -138,8 +138,8 @@ def _work(
         ids = batches[number]
         flight.batch = number
         attempt = max(attempts.get(video, 1) for video in ids)
-        alone = number in suspects.alone
-        made = runner.run(number, ids, attempt, alone=alone, blamed=suspects.blamed)
+        care = suspects.care(number)
+        made = runner.run(number, ids, attempt, care=care, blamed=suspects.blamed)
         writer.append(made)
         done += len(made)
         failures = [record["error"] for record in made if record["status"] == "error"]

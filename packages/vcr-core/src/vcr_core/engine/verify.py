@@ -10,6 +10,7 @@ import torch
 
 from vcr_core.errors import ContractViolation, ModelChanged
 from vcr_core.metering import modules_of
+from vcr_core.threat import Storage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,12 +61,16 @@ def check_answer(name: str, answer: Any, given: Tensor) -> Tensor:
     return detached
 
 
-def fit(answer: Tensor, clean: Tensor, threat: ThreatModel) -> Verified:
+def fit(
+    answer: Tensor, clean: Tensor, threat: ThreatModel, storage: Storage | None = None
+) -> Verified:
     """Project the answer into the threat model and round it as it would be stored."""
     violation = threat.violation(answer, clean)
-    outside = ~threat.within(answer, clean)
-    video = threat.project(answer, clean) if bool((violation > 0).any()) else answer
-    return Verified(threat.store(video, clean), violation, outside)
+    outside = violation > threat.slack(clean)
+    # Rounding to 8 bits keeps to the ball by itself; only a real violation needs projecting then.
+    needed = outside if threat.quantize else violation > 0
+    video = threat.project(answer, clean) if bool(needed.any()) else answer
+    return Verified((storage or Storage(threat, clean))(video), violation, outside)
 
 
 @contextmanager

@@ -54,8 +54,8 @@ class _Worker:
 class ProcessExecutor:
     """Starts ``vcr run FOLDER --shard k/n`` for each shard, restarts what dies, isolates culprits.
 
-    A worker that dies is started again. If it dies at the same batch a second time, that batch is
-    done one video at a time; a video that then kills its worker gets an error record.
+    A worker that dies is started again. If it dies at the same batch a second time, the videos of
+    that batch are tried one at a time; one that then kills its worker gets an error record.
     """
 
     def __init__(self, params: ExecutorParams) -> None:
@@ -168,8 +168,10 @@ def _after_death(worker: _Worker, code: int) -> ShardStatus | None:
         count = worker.deaths_at_batch[batch] = worker.deaths_at_batch.get(batch, 0) + 1
         suspects = Suspects(folder, worker.name)
         if count == 2:
-            suspects.isolate(batch)
-        elif count > 2 and len(flight["videos"]) == 1:
+            suspects.handle(batch, "alone-first")
+        elif count > 2 and len(flight["videos"]) > 1:
+            suspects.handle(batch, "apart")
+        elif count > 2:
             suspects.blame(
                 batch,
                 flight["videos"][0],

@@ -145,7 +145,8 @@ def order_independent(subject: Subject) -> None:
     # Prepared once: an artifact belongs to the training videos, not to the batch.
     with artifacts(subject, contest) as folder:
         straight, permuted = (
-            replace(one, folder=folder).run(build(subject), spec).result for one in (contest, turned)
+            replace(one, folder=folder).run(build(subject), spec).result
+            for one in (contest, turned)
         )
     gap = float((permuted - straight[order]).abs().max())
     require(
