@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from vcr_core.protocols import ClipInfo
+from vcr_core.errors import IncompatibleComponents
+from vcr_core.protocols import ClipInfo, DifferentiableMetric
 from vcr_metrics.ssim import Ssim, SsimUniform7
 
 INFO = ClipInfo()
@@ -112,3 +113,34 @@ def test_gpu_equals_cpu(patterns):
     pair = unit(patterns["B"]), unit(patterns["D"])
     on_gpu = Ssim().measure(*[p.cuda() for p in pair], INFO)["ssim"].value
     assert on_gpu == pytest.approx(Ssim().measure(*pair, INFO)["ssim"].value, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", [Ssim(), SsimUniform7()], ids=lambda m: m.key)
+def test_distance_agrees_with_the_metric_on_stored_videos(metric, patterns):
+    assert isinstance(metric, DifferentiableMetric)
+    clean = torch.stack([unit(patterns["B"]), unit(patterns["C"])])
+    test = torch.stack([unit(patterns["C"]), unit(patterns["D"])])
+    found = metric.distance(clean, test)
+    assert found.shape == (2,)
+    for one, other, value in zip(clean, test, found.tolist(), strict=True):
+        measured = metric.measure(one, other, INFO)[metric.key].value
+        assert value == pytest.approx(1 - measured, abs=1e-5)
+    assert metric.distance(clean, clean).tolist() == pytest.approx([0, 0], abs=1e-6)
+
+
+def test_distance_has_the_gradient_of_its_formula():
+    generator = torch.Generator().manual_seed(0)
+    clean = torch.rand(2, 2, 3, 12, 13, generator=generator, dtype=torch.float64)
+    test = torch.rand(2, 2, 3, 12, 13, generator=generator, dtype=torch.float64)
+    assert torch.autograd.gradcheck(
+        lambda x: Ssim().distance(clean, x), test.requires_grad_(), atol=1e-6, fast_mode=True
+    )
+    same = clean.clone().requires_grad_()
+    (grad,) = torch.autograd.grad(Ssim().distance(clean, same).sum(), same)
+    assert float(grad.abs().max()) < 1e-9
+
+
+def test_distance_refuses_frames_below_the_window():
+    small = torch.rand(1, 2, 3, 10, 40)
+    with pytest.raises(IncompatibleComponents, match=r"11x11.*10x40"):
+        Ssim().distance(small, small)

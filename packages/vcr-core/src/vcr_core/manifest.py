@@ -61,6 +61,7 @@ def new_manifest(
     command: Sequence[str] = (),
     plugin_failures: Sequence[Mapping[str, Any]] = (),
     batch_videos: int | None = None,
+    threads: int | None = None,
 ) -> dict[str, Any]:
     """Return the manifest of a run that starts now. Fields: :data:`MANIFEST_FIELDS`.
 
@@ -79,6 +80,7 @@ def new_manifest(
         "seed": experiment.get("seed"),
         "batches": [list(batch) for batch in batches],
         "batch_videos": largest if batch_videos is None else batch_videos,
+        "threads": threads,
         "environment": dict(environment or {}),
         "command": list(command),
         "plugin_failures": [dict(failure) for failure in plugin_failures],

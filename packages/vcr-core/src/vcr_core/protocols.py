@@ -192,7 +192,8 @@ class AttackContext:
         threat: the threat model; ``threat.project`` is the attack's own projection.
         random: one generator per video (role ``attack``), drawn on the CPU.
         ids: video ids of the batch.
-        log: ``log(rows, loss=…, p_label=…)`` adds to the trace; optional.
+        log: ``log(rows, eps=…)`` records radii that an attack chose for single videos, and
+            ``log(rows, achieved=…)`` claims success, which the core checks; optional.
         surrogates: loads a metered surrogate model by registry name.
         image_models: loads an image model by name.
         folder: prepared artifacts of this attack, if it has an offline step.

@@ -77,6 +77,7 @@ class Perturbation(Struct, kw_only=True):
         violation: how far outside the threat model the attack's own answer was.
         projected: whether the engine had to project it.
         quantised: whether it was rounded to 8 bit.
+        eps: the radius that the attack chose for this video, where it chose one.
     """
 
     linf: float
@@ -87,6 +88,7 @@ class Perturbation(Struct, kw_only=True):
     violation: float = 0.0
     projected: bool = False
     quantised: bool = True
+    eps: float | UnsetType = UNSET
 
 
 class MetricReading(Struct, kw_only=True):

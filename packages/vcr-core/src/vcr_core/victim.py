@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -309,6 +310,14 @@ class Victim:
         limit = self.rules.max_forwards
         return None if limit is None else limit - self.meters[row].forwards
 
+    def give_up(self, rows: Tensor) -> None:
+        """End videos whose budget holds some queries, but not what the attack would ask next.
+
+        They count as exhausted: no longer active, and answered with their best point.
+        """
+        for row in rows.tolist():
+            self.meters[row].exhausted = True
+
     # -- inside --------------------------------------------------------------------------------
 
     def _classifier(self) -> Any:
@@ -436,11 +445,15 @@ class Victim:
         labels = self.goals.labels[rows].unsqueeze(1)
         p_label = logits.gather(1, labels).exp().squeeze(1).tolist()
         better: list[int] = []
+        later = Counter(rows.tolist())
         for i, row in enumerate(rows.tolist()):
             meter = self.meters[row]
-            meter.trace.append((meter.forwards, losses[i], p_label[i]))
+            # Candidates of one call count one after another, as a sequential attacker asks them.
+            later[row] -= 1
+            asked = meter.forwards - later[row]
+            meter.trace.append((asked, losses[i], p_label[i]))
             if achieved[i] and meter.queries_to_first_success is None:
-                meter.queries_to_first_success = meter.forwards
+                meter.queries_to_first_success = asked
             if meter.done and self.rules.stop != "budget":
                 continue
             if achieved[i] and self.stochastic:

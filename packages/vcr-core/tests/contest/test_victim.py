@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from vcr_core.errors import BudgetExhausted, ContractViolation, NotDifferentiable
 from vcr_core.protocols import InputDefense
-from vcr_core.threat import Linf
+from vcr_core.threat import Linf, Unbounded
 from vcr_core.victim import Meter, Victim
 
 MakeVictim = Callable[..., Victim]
@@ -44,6 +44,20 @@ class TestCounting:
         victim = make_victim(access="score")
         victim.scores(clean[[0, 0, 0]], torch.tensor([0, 0, 0]))
         assert counts(victim)[0] == (3, 0)
+
+    def test_candidates_of_one_call_count_one_after_another(
+        self, make_victim: MakeVictim, clean: Tensor
+    ) -> None:
+        predicted = make_victim().labels(clean).tolist()
+        others = torch.rand(50, *clean.shape[1:], generator=torch.Generator().manual_seed(0))
+        away = make_victim(threat=Unbounded(quantize=False), stop="budget").labels
+        other = next(x for x in others if int(away(x[None], torch.tensor([0]))) != predicted[0])
+        victim = make_victim(labels=predicted, access="score", threat=Unbounded(quantize=False))
+        candidates = torch.stack([clean[0], clean[0], other.to(clean), clean[0]])
+        victim.scores(candidates, torch.tensor([0] * 4))
+        meter = victim.meters[0]
+        assert (meter.queries_to_first_success, meter.forwards) == (3, 4)
+        assert [asked for asked, _, _ in meter.trace] == [1, 2, 3, 4]
 
     def test_eot_draws_count(self, make_victim: MakeVictim, clean: Tensor) -> None:
         victim = make_victim(NOISE, eot=4, stop="budget")
@@ -146,6 +160,16 @@ class TestBudget:
         with pytest.raises(BudgetExhausted):
             victim.loss_and_grad(clean)
         assert counts(victim) == [(0, 0)] * 3
+
+    def test_what_is_left_may_be_too_little_to_go_on(
+        self, make_victim: MakeVictim, clean: Tensor
+    ) -> None:
+        victim = make_victim(access="score", max_forwards=2, stop="budget")
+        victim.scores(clean)
+        victim.give_up(torch.tensor([2]))
+        assert victim.active().tolist() == [0, 1]
+        assert [m.exhausted for m in victim.meters] == [False, False, True]
+        assert counts(victim) == [(1, 0)] * 3
 
     def test_backwards_have_their_own(self, make_victim: MakeVictim, clean: Tensor) -> None:
         victim = make_victim(max_backwards=1, stop="budget")

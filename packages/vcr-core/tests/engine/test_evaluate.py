@@ -281,6 +281,18 @@ class TestBrokenAttacks:
         with pytest.raises(vcr.VcrError, match="changed by a component"):
             evaluate(model=scaled(), attack=Retunes())
 
+    def test_a_radius_of_its_own_is_recorded(self) -> None:
+        class Choosy:
+            def attack(self, victim: Any, video: Tensor, goals: Any, ctx: Any) -> Tensor:
+                ctx.log(range(len(video)), eps=[0.01 * (i + 1) for i in range(len(video))])
+                return video.clone()
+
+        records = evaluate(attack=Choosy()).records
+        sizes = [r["perturbation"]["eps"] for r in records if r["status"] == "ok"]
+        assert set(sizes) <= {0.01 * (i + 1) for i in range(len(records))}
+        assert sizes
+        assert "eps" not in evaluate(attack=Descend()).records[0]["perturbation"]
+
     def test_a_claim_of_success_is_not_believed(self) -> None:
         class Liar:
             def attack(self, victim: Any, video: Tensor, goals: Any, ctx: Any) -> Tensor:
@@ -443,6 +455,23 @@ class TestTransfer:
             assert record["cost"]["surrogate_forwards"] == 3
             assert record["cost"]["surrogate_backwards"] == 3
             assert record["perturbation"]["linf"] > 0
+
+    def test_surrogates_answer_on_the_very_videos_they_are_asked_about(self) -> None:
+        # Not on a video moved back into the ball around the clean one, or rounded.
+        seen: list[Tensor] = []
+
+        class Inverted(self.Borrowed):  # type: ignore[name-defined,misc]
+            def attack(self, victim: Any, video: Tensor, goals: Any, ctx: Any) -> Tensor:
+                other, turned = ctx.surrogate("toy-cnn"), 0.7 - 0.4 * video
+                seen.extend([other.scores(turned).softmax(1), turned])
+                return video.clone()
+
+        with installed():
+            evaluate(attack=Inverted(), threat=vcr.Linf("1/255"))
+        model = ToyCnn()
+        with torch.no_grad():
+            expected = model.logits(seen[1]).softmax(-1)[:, 0]
+        torch.testing.assert_close(seen[0], expected, rtol=0, atol=1e-6)
 
     def test_only_with_access_transfer(self) -> None:
         class Sneaky(self.Borrowed):  # type: ignore[name-defined,misc]

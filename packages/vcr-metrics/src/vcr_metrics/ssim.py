@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+from vcr_core.errors import IncompatibleComponents
 from vcr_core.protocols import Reading
 
 from vcr_metrics.levels import frame_pairs
@@ -52,13 +53,13 @@ def frame_ssim(one: Tensor, other: Tensor, taps: Sequence[float], correction: fl
     """Return the mean SSIM of each frame: over positions, then over channels.
 
     Args:
-        one: ``[T, C, H, W]``, float64 levels in 0..255.
+        one: ``[T, C, H, W]``, levels in 0..255, float64 unless digits do not matter.
         other: the same shape.
         taps: the window along one axis, with sum 1.
         correction: factor on variances and covariance; 1 for population statistics.
 
     Returns:
-        ``[T]``, float64 in [-1, 1].
+        ``[T]`` in [-1, 1], of the dtype of the frames.
     """
     # Moments around mid-grey lose fewer digits; float64 leaves about ten after the subtraction.
     one, other = one - 127.5, other - 127.5
@@ -114,6 +115,30 @@ class Ssim:
                 return {self.key: Reading(None, f"frame smaller than {window} px")}
             values += frame_ssim(one, other, self.taps, self.correction).tolist()
         return {self.key: Reading(sum(values) / len(values), per_frame=tuple(values))}
+
+    def distance(self, reference: Tensor, test: Tensor) -> Tensor:
+        """Return ``1 - SSIM`` of each video, ``[B]``, differentiable with respect to ``test``.
+
+        Computed in the dtype of the videos and without rounding to 8 bits, so it agrees with
+        :meth:`measure` on stored videos up to about 1e-5.
+
+        Args:
+            reference: ``[B, T, C, H, W]``, floating point in [0, 1].
+            test: the same shape, dtype and device.
+
+        Raises:
+            IncompatibleComponents: for frames below the window.
+        """
+        window = len(self.taps)
+        height, width = test.shape[-2:]
+        if min(height, width) < window:
+            raise IncompatibleComponents(
+                f"{self.key} needs frames of at least {window}x{window} pixels, "
+                f"these have {height}x{width}"
+            )
+        one, other = ((video * 255).flatten(0, 1) for video in (reference, test))
+        similarity = frame_ssim(one, other, self.taps, self.correction)
+        return 1 - similarity.view(test.shape[:2]).mean(dim=1)
 
 
 class SsimUniform7(Ssim):

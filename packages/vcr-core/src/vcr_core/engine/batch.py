@@ -101,8 +101,8 @@ class BatchRunner:
         if care:
             records.update(self._one_by_one(decoded))
         if care == "apart":
-            for video in decoded:
-                records[video.id].setdefault("notes", []).append(APART)
+            for one in decoded:
+                records[one.id].setdefault("notes", []).append(APART)
         else:
             for group in stackable(decoded):
                 records.update(self._contest(group))

@@ -208,13 +208,13 @@ class Contest:
             clean_logits=view_logits[rows],
         )
         seeds = [derive_seed(experiment.seed, i, "attack") for i in ids]
-        claims: dict[int, bool] = {}
+        told = _Log()
         surrogates = self._surrogates(given, goals, ids)
         context = AttackContext(
             threat=threat,
             random=VideoRandom(seeds, self.device),
             ids=ids,
-            log=_Claims(claims),
+            log=told,
             surrogates=surrogates,
             folder=self.setup.artifact.folder if self.setup.artifact else None,
         )
@@ -277,8 +277,10 @@ class Contest:
                 flags.add("zero-gradient")
             if victim.undeclared_randomness:
                 flags.add("undeclared-randomness")
-            if claims.get(j) or meter.done:
-                fields["success"]["_seen"] = "claimed" if claims.get(j) else "seen"
+            if j in told.eps:
+                fields["perturbation"]["eps"] = told.eps[j]
+            if told.claims.get(j) or meter.done:
+                fields["success"]["_seen"] = "claimed" if told.claims.get(j) else "seen"
 
     def _surrogates(self, given: Tensor, goals: Goals, ids: Sequence[str]) -> Surrogates | None:
         """Return what ``ctx.surrogate`` asks, for attacks that declared access ``transfer``."""
@@ -290,7 +292,6 @@ class Contest:
             given,
             self.plain.gather,
             goals,
-            self.threat,
             ids=ids,
             seed=self.experiment.seed,
             chunk=self.chunk,
@@ -402,16 +403,21 @@ class Contest:
         )
 
 
-class _Claims:
-    """The attack's log; a claim of success is remembered, and checked by the core."""
+class _Log:
+    """The attack's log: claims of success, which the core checks, and radii of single videos."""
 
-    def __init__(self, claims: dict[int, bool]) -> None:
-        self._claims = claims
+    def __init__(self) -> None:
+        self.claims: dict[int, bool] = {}
+        self.eps: dict[int, float] = {}
 
-    def __call__(self, rows: Any = (), *, achieved: Any = None, **_values: Any) -> None:
-        if achieved is None:
-            return
+    def __call__(
+        self, rows: Any = (), *, achieved: Any = None, eps: Any = None, **_values: Any
+    ) -> None:
         listed = [int(r) for r in rows]
-        told = [achieved] * len(listed) if isinstance(achieved, bool) else list(achieved)
-        for row, claim in zip(listed, told, strict=True):
-            self._claims[row] = bool(claim)
+        if achieved is not None:
+            told = [achieved] * len(listed) if isinstance(achieved, bool) else list(achieved)
+            for row, claim in zip(listed, told, strict=True):
+                self.claims[row] = bool(claim)
+        if eps is not None:
+            for row, radius in zip(listed, eps, strict=True):
+                self.eps[row] = float(radius)

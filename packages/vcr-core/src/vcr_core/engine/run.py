@@ -22,7 +22,7 @@ from vcr_core.engine.setup import Parts, build_dataset
 from vcr_core.engine.shard import run_shard
 from vcr_core.engine.subset import fingerprint, select_videos
 from vcr_core.environment import command_line, environment
-from vcr_core.errors import StoreError
+from vcr_core.errors import StoreError, UsageError
 from vcr_core.health import run_flags
 from vcr_core.manifest import (
     finish_manifest,
@@ -161,6 +161,7 @@ def open_run(
             },
             batches=plan_batches([v for v, _ in videos], experiment.runtime.batch_videos),
             batch_videos=experiment.runtime.batch_videos,
+            threads=planned_threads(experiment),
             environment=environment(
                 {chosen.distribution for _, chosen in _components(experiment)}, with_torch=True
             ),
@@ -171,7 +172,6 @@ def open_run(
                 for f in registry().failures
             ],
         )  # fmt: skip
-        manifest["threads"] = planned_threads(experiment)
         where.mkdir(parents=True, exist_ok=True)
         write_text(where / "resolved.toml", resolved.toml)
         write_manifest(where, manifest)
@@ -198,6 +198,8 @@ def execute(
     if max_errors is not None:
         runtime = msgspec.structs.replace(experiment.runtime, max_errors=max_errors)
         experiment = replace(experiment, runtime=runtime)
+    if reverse and run.parts is None and experiment.executor.name != "inline":
+        raise UsageError("--reverse is for the inline executor; workers have an order of their own")
     hooks = registry()
     manifest = update_manifest(run.folder, status="running", ended=None)
     for observer in hooks.observers("vcr_run_started"):

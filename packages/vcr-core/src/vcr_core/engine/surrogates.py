@@ -12,6 +12,7 @@ from vcr_core.components import build
 from vcr_core.datasets.labels import match_labels
 from vcr_core.errors import ContractViolation
 from vcr_core.metering import modules_of
+from vcr_core.threat import Unbounded
 from vcr_core.victim import Rules, Victim
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from vcr_core.goals import Goals
     from vcr_core.protocols import LabelSpace, VideoClassifier
     from vcr_core.specs import ClipSpec
-    from vcr_core.threat import ThreatModel
 
 
 @dataclass(slots=True)
@@ -65,7 +65,8 @@ class Surrogates:
     """The surrogates of one contest: what ``ctx.surrogate`` asks.
 
     A surrogate is a :class:`~vcr_core.victim.Victim` with white-box access that never stops early
-    and has no budget; its passes are counted as surrogate passes.
+    and has no budget; its passes are counted as surrogate passes. It knows no threat model and does
+    not round: an attack may ask it about rolled or mixed videos, far from the clean ones.
     """
 
     def __init__(
@@ -74,7 +75,6 @@ class Surrogates:
         clean: Tensor,
         gather: Tensor,
         goals: Goals,
-        threat: ThreatModel,
         *,
         ids: Sequence[str],
         seed: int,
@@ -84,7 +84,6 @@ class Surrogates:
         self._clean = clean
         self._gather = gather
         self._goals = goals
-        self._threat = threat
         self._ids = ids
         self._seed = seed
         self._chunk = chunk
@@ -104,7 +103,7 @@ class Surrogates:
                 View(model, self._gather, chunk=self._chunk),
                 self._clean,
                 self._goals,
-                self._threat,
+                Unbounded(quantize=False),
                 ids=self._ids,
                 seed=self._seed,
                 rules=Rules(access="white-box", stop="budget"),

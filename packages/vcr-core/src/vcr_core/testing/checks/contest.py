@@ -22,7 +22,7 @@ from vcr_core.specs import AttackSpec
 from vcr_core.testing.checks.inputs import video
 from vcr_core.testing.contract import Subject
 from vcr_core.testing.toys.linear import LinearClassifier
-from vcr_core.threat import Norm, ThreatModel
+from vcr_core.threat import Norm, ThreatModel, Unbounded
 from vcr_core.victim import Rules, Victim
 
 LEVELS = 2
@@ -74,7 +74,11 @@ class Contest:
 
         def surrogate(name: str) -> Victim:
             stand_in = self._victim(
-                GuardedModel(self.model), goals, tuple(_SURROGATE_IDS + i for i in ids), "white-box"
+                GuardedModel(self.model),
+                goals,
+                tuple(_SURROGATE_IDS + i for i in ids),
+                "white-box",
+                Unbounded(quantize=False),
             )
             stand_in.rules = replace(stand_in.rules, stop="budget", max_forwards=None)
             helpers.append(stand_in)
@@ -105,11 +109,18 @@ class Contest:
         return torch.arange(self.clean.shape[1]).repeat(self.views, 1)
 
     def _victim(
-        self, model: GuardedModel, goals: Goals, ids: tuple[str, ...], access: Any
+        self,
+        model: GuardedModel,
+        goals: Goals,
+        ids: tuple[str, ...],
+        access: Any,
+        threat: ThreatModel | None = None,
     ) -> Victim:
         rules = Rules(access=access, stop=cast(Any, self.stop), max_forwards=self.max_forwards)
         view = View(cast(VideoClassifier, model), self._gather())
-        return Victim(view, self.clean, goals, self.threat, ids=ids, seed=self.seed, rules=rules)
+        return Victim(
+            view, self.clean, goals, threat or self.threat, ids=ids, seed=self.seed, rules=rules
+        )
 
 
 @dataclass(frozen=True)
