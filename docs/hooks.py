@@ -119,6 +119,7 @@ def configuration_page() -> str:
         ("threat", schema.ThreatConfig, ""),
         ("protocol", schema.ProtocolConfig, ""),
         ("metrics", schema.MetricsConfig, "A table of a metric's name holds its parameters."),
+        ("prepare", schema.PrepareConfig, "Read for attacks with an offline step only."),
         ("runtime", schema.RuntimeConfig, ""),
         ("executor", schema.ExecutorConfig, "All other keys are parameters of the executor."),
         ("output", schema.OutputConfig, ""),

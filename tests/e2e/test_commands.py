@@ -124,7 +124,7 @@ class TestStatus:
     def test_while_running(self, start, vcr, reference):
         process = start("run", "experiment.toml", VCR_E2E_DELAY="0.4")
         process.wait_until(lambda: list(process.folder.glob("*/records/*.jsonl")))
-        process.wait_until(lambda: read_records(only_run(Path("results"))))
+        process.wait_until(lambda: read_records(process.run))
         seen = vcr("status", "results", "--json")
         assert seen.code == 0
         (run,) = seen.json["runs"]

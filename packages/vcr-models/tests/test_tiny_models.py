@@ -291,8 +291,13 @@ def test_features(
 
 @pytest.mark.parametrize(
     ("name", "last"),
-    [("tiny-r3d", "stage3"), ("tiny-r2plus1d", "stage3"), ("tiny-tsm", "norm4"), ("tiny-vit", "norm")],
-)  # fmt: skip
+    [
+        ("tiny-r3d", "stage3"),
+        ("tiny-r2plus1d", "stage3"),
+        ("tiny-tsm", "norm4"),
+        ("tiny-vit", "norm"),
+    ],
+)
 def test_feature_layers_are_offered_in_order(
     name: str, last: str, models: dict[str, TinyClassifier]
 ) -> None:

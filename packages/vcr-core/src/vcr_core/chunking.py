@@ -43,7 +43,9 @@ class _Recomputed(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         (clips,) = ctx.saved_tensors
         parts = []
-        for part, outer in zip(torch.split(clips, ctx.chunk), torch.split(grads[0], ctx.chunk), strict=True):
+        for part, outer in zip(
+            torch.split(clips, ctx.chunk), torch.split(grads[0], ctx.chunk), strict=True
+        ):
             with torch.enable_grad():
                 leaf = part.detach().requires_grad_()
                 out = ctx.run(leaf)

@@ -22,7 +22,11 @@ def _weights(name: str, sha256: str, size: int, accuracy: float, variant: str = 
 
 
 def _tiny(
-    name: str, summary: str, reference: str, layers: tuple[str, ...], weights: tuple[WeightSpec, ...]
+    name: str,
+    summary: str,
+    reference: str,
+    layers: tuple[str, ...],
+    weights: tuple[WeightSpec, ...],
 ) -> ModelSpec:
     return ModelSpec(
         name=name,
