@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from vcr_core.protocols import AttackContext, LabelSpace
 from vcr_core.randomness import VideoRandom
 from vcr_core.seeding import derive_seed
 from vcr_core.specs import ClipSpec
-from vcr_core.threat import Linf, ThreatModel
+from vcr_core.threat import Linf, ThreatModel, Unbounded
 from vcr_core.victim import Rules, Victim
 
 
@@ -65,6 +66,7 @@ class Outcome:
     result: Tensor
     victim: Victim
     points: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    surrogates: dict[str, Victim] = field(default_factory=dict)
 
     def predict(self, videos: Tensor) -> Tensor:
         view = self.victim._view
@@ -87,6 +89,8 @@ def _contest(
     ids: Sequence[str] | None = None,
     seed: int = 1,
     links: Sequence[DefenseLink] = (),
+    folder: Path | None = None,
+    surrogates: dict[str, object] | None = None,
 ) -> Outcome:
     threat = threat or Linf("8/255", quantize=False)
     ids = ids or [f"video-{i}" for i in range(len(clean))]
@@ -116,10 +120,21 @@ def _contest(
     for name in ask:
         setattr(victim, name, recorded(name))
     random = VideoRandom([derive_seed(seed, i, "attack") for i in ids])
+    helpers = {
+        name: Victim(
+            View(stand_in, gather), clean, goals, Unbounded(quantize=False), ids=ids, seed=seed,
+            rules=Rules(access="white-box", stop="budget"),
+        )
+        for name, stand_in in (surrogates or {}).items()
+    }  # fmt: skip
+    outcome.surrogates = helpers
+    context = AttackContext(
+        threat, random, ids, folder=folder, surrogates=helpers.__getitem__ if helpers else None
+    )
     kept, ambient = clean.clone(), torch.get_rng_state()
     with guarded.watch():
         try:
-            outcome.result = attack.attack(victim, clean, goals, AttackContext(threat, random, ids))
+            outcome.result = attack.attack(victim, clean, goals, context)
         except BudgetExhausted:
             outcome.result = victim.best()
     assert guarded.unmetered == 0

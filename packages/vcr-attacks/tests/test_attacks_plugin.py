@@ -11,6 +11,7 @@ from vcr_attacks.params.query import SquareParams
 from vcr_attacks.plugin import vcr_register_attacks, vcr_register_presets
 from vcr_core.config.check import Problems, check_table
 from vcr_core.config.schema import ProtocolConfig, ThreatConfig
+from vcr_core.errors import NotAvailable
 
 SPECS = {spec.name: spec for spec in vcr_register_attacks()}
 PRESETS = sorted(
@@ -22,10 +23,13 @@ PRESETS = sorted(
 def test_specs_point_at_what_they_say():
     for spec in SPECS.values():
         module, _, attribute = spec.target.partition(":")
-        attack = getattr(import_module(module), attribute)()
+        target = getattr(import_module(module), attribute)
         module, _, attribute = spec.params.partition(":")
         struct = getattr(import_module(module), attribute)
-        assert msgspec.convert({}, type=struct) == attack.params
+        try:
+            assert msgspec.convert({}, type=struct) == target().params
+        except NotAvailable:  # weights that are not on this machine
+            assert spec.extra
         assert spec.summary
         assert spec.reference.startswith("https://")
         assert f"attack.name={spec.name}" in spec.example

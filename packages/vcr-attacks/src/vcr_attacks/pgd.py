@@ -65,7 +65,7 @@ class Pgd(BaseVideoAttack):
         params, threat = self.params, ctx.threat
         if threat.is_zero:
             return video.clone()
-        direction = steepest(threat.norm)
+        direction = steepest(threat.norm, threat.mask(video))
         ball = Ball(threat, video)
         last = video
         for restart in range(params.restarts):

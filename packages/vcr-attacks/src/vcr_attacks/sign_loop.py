@@ -53,8 +53,13 @@ def step_sizes(
     return size.expand(len(clean), *size.shape[1:])
 
 
-def steepest(norm: str) -> Direction:
+def steepest(norm: str, mask: Tensor | None = None) -> Direction:
     """Return the direction of steepest ascent in a norm: of unit length, zero where flat.
+
+    Args:
+        norm: ``linf`` or ``l2``.
+        mask: ``[1, T, 1, H, W]``, 1 where the threat allows change; what lies outside of it must
+            not count in the length of an ``l2`` step.
 
     Raises:
         IncompatibleComponents: for a norm other than ``linf`` and ``l2``.
@@ -62,7 +67,7 @@ def steepest(norm: str) -> Direction:
     if norm == "linf":
         return lambda grad, _rows: grad.sign_()
     if norm == "l2":
-        return lambda grad, _rows: unit_l2(grad)
+        return lambda grad, _rows: unit_l2(grad if mask is None else grad * mask)
     raise IncompatibleComponents(
         f"gradient steps are defined for threat.norm 'linf' and 'l2', not {norm!r}"
     )

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from vcr_core.errors import IncompatibleComponents
 from vcr_core.protocols import BaseVideoAttack
 
 from vcr_attacks.params.query import SquareParams
+from vcr_attacks.query_loop import score_loss
 from vcr_attacks.sign_loop import Ball
 from vcr_attacks.square_moves import EnergyMoves, Frames, Moves, VertexMoves, square_side
 
 if TYPE_CHECKING:
     from torch import Tensor
     from vcr_core.goals import Goals
-    from vcr_core.losses import Loss
     from vcr_core.protocols import AttackContext
     from vcr_core.threat import ThreatModel
     from vcr_core.victim import Victim
@@ -57,7 +58,11 @@ class Square(BaseVideoAttack):
         moves = self._moves(ctx.threat, video)
         height, width = video.shape[-2:]
         points = moves.start(ctx.random)
-        losses = self._loss(victim, points, None, goals)
+        rows = victim.active()
+        if not rows.numel():
+            return victim.best()
+        losses = video.new_full((len(video),), math.inf)
+        losses[rows] = self._loss(victim, points[rows], rows, goals)
         for iteration in range(self.params.iterations):
             rows = victim.active()
             if not rows.numel():
@@ -85,7 +90,4 @@ class Square(BaseVideoAttack):
         )
 
     def _loss(self, victim: Victim, points: Tensor, rows: Tensor | None, goals: Goals) -> Tensor:
-        kind: Loss = "margin"
-        if self.params.loss == "ce" or (self.params.loss == "auto" and goals.targeted):
-            kind = "ce"
-        return goals.loss(victim.scores(points, rows), rows, kind)
+        return goals.loss(victim.scores(points, rows), rows, score_loss(self.params.loss, goals))

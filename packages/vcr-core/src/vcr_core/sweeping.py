@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vcr_core.artifacts import ArtifactMissing
 from vcr_core.engine.run import Outcome, Run, open_run
 
 if TYPE_CHECKING:
@@ -58,7 +59,13 @@ def run_sweep(
         ),
     )
     for index in order:
-        run = open_run(possible[index], results=results, retry_errors=retry_errors)
+        try:
+            run = open_run(possible[index], results=results, retry_errors=retry_errors)
+        except ArtifactMissing as error:
+            # The other cells need not wait for it.
+            worst = max(worst, error.exit_code)
+            messages.append(str(error))
+            continue
         folders[index] = run.folder
         outcome = run_one(run)
         worst = max(worst, outcome.exit_code)

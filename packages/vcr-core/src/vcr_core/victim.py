@@ -441,7 +441,6 @@ class Victim:
         self._last[rows] = logits
         losses = self.goals.loss(logits, rows).tolist()
         achieved = self.goals.achieved(logits, rows).tolist()
-        sure = self.goals.confidence(logits, rows).tolist()
         labels = self.goals.labels[rows].unsqueeze(1)
         p_label = logits.gather(1, labels).exp().squeeze(1).tolist()
         better: list[int] = []
@@ -463,12 +462,17 @@ class Victim:
                 better.append(i)
             if achieved[i] and self.rules.stop != "budget":
                 enough = self.rules.stop == "first_success" or not self.goals.targeted
-                meter.done = enough or sure[i] >= self.rules.confidence
+                meter.done = enough or self._is_sure(logits[i], row)
         if len(better) == len(self) and points is self._spare:
             self._best, self._spare = points, self._best
         else:
             for i in better:
                 self._best[rows[i]] = points[i]
+
+    def _is_sure(self, logits: Tensor, row: int) -> bool:
+        rows = torch.tensor([row], device=self.device)
+        sure = self.goals.confidence(logits.unsqueeze(0), rows)
+        return float(sure) >= self.rules.confidence
 
     def _compare_with_clean(self, points: Tensor, rows: Tensor, logits: Tensor) -> None:
         if self._clean_logits is None or self.stochastic:

@@ -143,3 +143,17 @@ def test_frames_by_number_are_evenly_spaced() -> None:
     clean, far = videos()
     with pytest.raises(UsageError, match="frames 0 to 2"):
         Linf(frames=(3,)).project(far, clean)
+
+
+def test_probes_outside_of_the_ball_are_rounded_and_nothing_else() -> None:
+    clean, far = videos()
+    for threat in (Linf("4/255"), Linf("4.5/255"), L2(0.5)):
+        stored = threat.store(far, clean)
+        assert torch.equal(stored, (far.clamp(0, 1) * 255).round() / 255)
+
+
+def test_a_border_between_two_levels_is_kept() -> None:
+    clean, far = videos()
+    threat = Linf("2.5/255")
+    stored = threat.store(threat.project(far, clean), clean)
+    assert float(((stored - clean) * 255).abs().max()) == pytest.approx(2, abs=1e-3)

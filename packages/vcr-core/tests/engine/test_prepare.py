@@ -12,6 +12,7 @@ import torch
 import vcr_core as vcr
 from vcr_core.artifacts import ArtifactDamaged, ArtifactMissing
 from vcr_core.cli import main
+from vcr_core.config.command_text import command_text
 from vcr_core.config.identity import identity_of
 from vcr_core.config.resolve import resolve_run
 from vcr_core.engine.artifact import required_artifact, wanted_artifact
@@ -332,6 +333,28 @@ def test_an_adaptive_attack_is_prepared_against_the_defended_model(tmp_path: Pat
     vcr.prepare(**common)
     vcr.prepare(**common, defense="toy-darken")
     assert seen[0] != seen[1]
+
+
+def test_a_sweep_does_the_cells_that_need_no_artifact(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("sweep.toml").write_text(
+        'model = "toy-cnn"\n[dataset]\nname = "toy-shapes"\nlimit = 2\n'
+        "[metrics]\nnames = []\n"
+        '[matrix]\nattack = ["toy-descent", "toy-universal"]\n'
+    )
+    assert main(["sweep", "sweep.toml", "--results", "results"]) == 3
+    assert "vcr prepare --model toy-cnn --attack toy-universal" in capsys.readouterr().err
+    (folder,) = [p for p in Path("results").iterdir() if (p / "run.json").is_file()]
+    assert "toy-descent" in folder.name
+
+
+def test_defaults_are_left_out_of_the_printed_line() -> None:
+    pytest.importorskip("vcr_attacks.bmtc")
+    asked = resolve_run({"model": "toy-cnn", "attack": "bmtc", "dataset": "toy-shapes"}).experiment
+    assert command_text("prepare", asked) == (
+        "vcr prepare --model toy-cnn --attack bmtc --dataset toy-shapes"
+    )
 
 
 def test_command_line_mistakes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ def videos(tmp_path: Path) -> Path:
     root = tmp_path / "videos"
     for direction in DIRECTIONS:
         for number in range(2):
-            path = root / direction / f"{number} – ä.mp4"
+            path = root / direction / f"{number} - ä.mp4"
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(f"{direction}{number}".encode())
     return root

@@ -4,4 +4,30 @@ from __future__ import annotations
 
 from vcr_core import AttackSpec
 
-SPECS: tuple[AttackSpec, ...] = ()
+SPECS: tuple[AttackSpec, ...] = (
+    AttackSpec(
+        name="uap",
+        summary="One perturbation for all videos, trained beforehand",
+        target="vcr_attacks.uap:Uap",
+        params="vcr_attacks.params.prepared:UapParams",
+        reference="https://arxiv.org/abs/1610.08401",
+        tags=frozenset({"universal", "paper"}),
+        example="vcr prepare run.toml --set attack.name=uap --set attack.epochs=20",
+        access="white-box",
+        norms=frozenset({"linf"}),
+        targeted=True,
+        prepares=True,
+    ),
+    AttackSpec(
+        name="bmtc",
+        summary="Background mixup with temporal consistency, on a surrogate (BMTC)",
+        target="vcr_attacks.bmtc:Bmtc",
+        params="vcr_attacks.params.prepared:BmtcParams",
+        reference="https://arxiv.org/abs/2505.17807",
+        tags=frozenset({"transfer", "paper"}),
+        example="vcr prepare run.toml --set attack.name=bmtc --set attack.surrogate=tiny-tsm",
+        access="transfer",
+        norms=frozenset({"linf"}),
+        prepares=True,
+    ),
+)

@@ -78,11 +78,12 @@ def _parameters(place: str, chosen: Chosen) -> Iterator[tuple[str, Any]]:
     struct = params_type(chosen.spec)
     if struct is None:
         return
-    defaults = {
-        info.encode_name: plain(info.default)
-        for info in msgspec.structs.fields(struct)
-        if info.default is not msgspec.NODEFAULT
-    }
+    defaults = {}
+    for info in msgspec.structs.fields(struct):
+        if info.default is not msgspec.NODEFAULT:
+            defaults[info.encode_name] = plain(info.default)
+        elif info.default_factory is not msgspec.NODEFAULT:
+            defaults[info.encode_name] = plain(info.default_factory())
     for key, value in _changed(chosen.params, defaults):
         yield f"{place}.{key}", value
 

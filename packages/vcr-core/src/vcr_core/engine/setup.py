@@ -11,6 +11,7 @@ import torch
 from vcr_core.adaptive import DefenseLink
 from vcr_core.components import build
 from vcr_core.engine.artifact import required_artifact
+from vcr_core.engine.memory import keep_freed_memory
 from vcr_core.engine.surrogates import SurrogatePool
 from vcr_core.errors import ComponentUnavailable, ConfigError, ModelChanged, UsageError
 from vcr_core.metering import GuardedModel, modules_of
@@ -113,6 +114,8 @@ def build_setup(
     """
     parts = parts or Parts()
     device = choose_device(experiment.runtime.device)
+    if device.type == "cpu":
+        keep_freed_memory()
     dataset = parts.dataset if parts.dataset is not None else build_dataset(experiment)
     artifact = required_artifact(experiment, dataset, parts) if prepared else None
     model = parts.model if parts.model is not None else build(experiment.model)
