@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -366,9 +365,13 @@ class Contest:
             for flags in self.flags:
                 flags.add("probabilities-not-logits")
 
-    def _peak_memory(self) -> int:
+    def _peak_memory(self) -> int | None:
         if self.device.type == "cuda":
             return torch.cuda.max_memory_allocated(self.device)
+        if sys.platform == "win32":
+            return None
+        import resource
+
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
 
