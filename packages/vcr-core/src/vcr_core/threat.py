@@ -196,12 +196,13 @@ class ThreatModel:
 
 
 class Storage:
-    """Rounds videos to what 8 bits can hold.
+    """Rounds videos to what 8 bits can hold, inside the threat's ball.
 
-    Rounding is half to even. A video inside the threat's ball stays inside: where the ball's
-    border lies between two levels, a value is rounded to the inner one, and where the ball holds
-    no level at all, the clean value is rounded. What lies outside of the ball, as the probes of a
-    search may, is rounded and nothing else.
+    Rounding is half to even. For ``linf`` the result lies in the ball whatever is given: a query
+    outside of it is answered on the nearest video that could be the attack's result. Where the
+    ball's border lies between two levels, the inner one is taken; where the ball holds no level at
+    all, the clean value is rounded. For ``l2`` and ``l1`` a video inside the ball that rounding
+    would push out is rounded towards the clean one.
 
     Args:
         threat: the threat model; without ``quantize`` nothing is changed.
@@ -211,19 +212,15 @@ class Storage:
     def __init__(self, threat: ThreatModel, clean: Tensor) -> None:
         self._threat = threat
         self._clean = clean
-        self._is_plain = threat.norm in ("none", "l0") or self._on_levels()
-
-    def _on_levels(self) -> bool:
-        """Return whether clean values and borders of an ``linf`` ball are all whole levels."""
-        if not self._clean.numel():
-            return True
-        if self._threat.norm != "linf" or not self._threat.quantize:
-            return False
-        levels = self._threat.radius(self._clean) * 255
-        if float((levels - levels.round()).abs().max()) > 1e-3:
-            return False
-        values = self._clean * 255
-        return float((values - values.round()).abs().max()) <= 1e-3
+        self._low: Tensor | None = None
+        self._high: Tensor | None = None
+        if threat.quantize and threat.norm == "linf" and clean.numel():
+            low, high = threat.bounds(clean)
+            self._low = low.mul_(255).sub_(1e-3).ceil_()
+            self._high = high.mul_(255).add_(1e-3).floor_()
+            is_narrow = float(threat.radius(clean).min()) < 0.5 / 255
+            if is_narrow or threat.frames is not None or threat.region is not None:
+                self._fill_empty(self._low, self._high)
 
     def __call__(
         self, adv: Tensor, rows: Tensor | None = None, out: Tensor | None = None
@@ -237,25 +234,31 @@ class Storage:
         """
         if not self._threat.quantize:
             return adv.clone() if out is None else out.copy_(adv)
-        levels = torch.mul(adv, 255, out=out).round_().clamp_(0, 255)
-        if not self._is_plain:
+        levels = torch.mul(adv, 255, out=out).round_()
+        if self._low is not None and self._high is not None:
+            low = self._low if rows is None else self._low[rows]
+            high = self._high if rows is None else self._high[rows]
+            return levels.clamp_(low, high).div_(255)
+        levels.clamp_(0, 255)
+        if self._threat.norm in ("l2", "l1") and levels.numel():
             self._keep_inside(levels, adv, rows)
         return levels.div_(255)
 
+    def _fill_empty(self, low: Tensor, high: Tensor) -> None:
+        """Use the rounded clean value where the bounds hold no whole level."""
+        empty = low > high
+        if bool(empty.any()):
+            middle = (self._clean * 255).round_()
+            low.copy_(low.where(~empty, middle))
+            high.copy_(high.where(~empty, middle))
+
     def _keep_inside(self, levels: Tensor, adv: Tensor, rows: Tensor | None) -> None:
+        """Round towards the clean video where plain rounding would leave the ball."""
         clean = self._clean if rows is None else self._clean[rows]
         threat = self._threat if rows is None else self._threat.select(rows)
-        base = (clean * 255).round_()
-        if threat.norm == "linf":
-            radius = threat.radius(clean)
-            inside = (adv - clean).abs_() <= radius + TOLERANCE
-            low = ((clean - radius) * 255 - 1e-3).ceil_()
-            high = ((clean + radius) * 255 + 1e-3).floor_()
-            nearest = levels.clamp(low, high).where(low <= high, base)
-            levels.copy_(nearest.where(inside, levels))
-            return
-        outside = (threat.violation(levels / 255, clean) > 0) & threat.within(adv, clean)
+        outside = threat.violation(levels / 255, clean) > 0
         if bool(outside.any()):
+            base = (clean * 255).round_()
             toward = base + (adv * 255 - base).trunc_()
             levels.copy_(levels.where(~outside.view(-1, 1, 1, 1, 1), toward))
 

@@ -145,11 +145,18 @@ def test_frames_by_number_are_evenly_spaced() -> None:
         Linf(frames=(3,)).project(far, clean)
 
 
-def test_probes_outside_of_the_ball_are_rounded_and_nothing_else() -> None:
+def test_a_query_outside_is_answered_on_the_nearest_video_inside() -> None:
     clean, far = videos()
-    for threat in (Linf("4/255"), Linf("4.5/255"), L2(0.5)):
-        stored = threat.store(far, clean)
-        assert torch.equal(stored, (far.clamp(0, 1) * 255).round() / 255)
+    for threat in (Linf("4/255"), Linf("4.5/255"), Linf("4/255", frames=(1,))):
+        assert torch.equal(
+            threat.store(far, clean), threat.store(threat.project(far, clean), clean)
+        )
+
+
+def test_an_empty_batch_is_stored_as_one() -> None:
+    clean, far = videos()
+    for threat in THREATS:
+        assert threat.store(far[:0], clean[:0]).shape[0] == 0
 
 
 def test_a_border_between_two_levels_is_kept() -> None:
