@@ -28,7 +28,7 @@ from vcr_core.engine.setup import Parts, choose_device
 from vcr_core.engine.verify import check_answer, fit, untouched
 from vcr_core.errors import BudgetExhausted, UsageError
 from vcr_core.goals import Goals, choose_targets
-from vcr_core.metering import GuardedModel
+from vcr_core.metering import GuardedModel, frozen
 from vcr_core.protocols import AttackContext
 from vcr_core.randomness import VideoRandom
 from vcr_core.seeding import derive_seed, isolated_random_state
@@ -314,7 +314,7 @@ def perturb(
     y = torch.as_tensor(labels, dtype=torch.int64, device=where)
     names = list(ids) if ids is not None else [str(i) for i in range(count)]
     asked = threat or Linf()
-    guarded = GuardedModel(model.to(where))
+    guarded = GuardedModel(frozen(model).to(where))
     order = torch.arange(clean.shape[1]).unsqueeze(0) if gather is None else gather
     view = View(guarded, order.to(where))
     chosen = chosen_for("attack", attack)

@@ -82,6 +82,14 @@ class GuardedModel:
             self.unmetered += 1
 
 
+def frozen(model: VideoClassifier) -> VideoClassifier:
+    """Put a classifier's modules into evaluation mode, without parameter gradients; return it."""
+    for module in modules_of(model):
+        module.eval()
+        module.requires_grad_(False)
+    return model
+
+
 def modules_of(model: Any) -> list[nn.Module]:
     """Return the outermost torch modules of a classifier: itself or its attributes."""
     if isinstance(model, nn.Module):

@@ -492,6 +492,14 @@ class TestPerturb:
         assert torch.equal(videos, before)
         assert not torch.equal(adv, videos)
 
+    def test_the_model_is_judged_in_evaluation_mode(self) -> None:
+        model = scaled()
+        model.module.train().requires_grad_(True)
+        videos = torch.randint(0, 256, (1, 4, 3, 32, 32)) / 255
+        vcr.perturb(model, Descend(1), videos, [0])
+        assert not model.module.training
+        assert not any(p.requires_grad for p in model.module.parameters())
+
     def test_refuses_other_shapes(self) -> None:
         with pytest.raises(vcr.VcrError, match=r"\[B, T, C, H, W\]"):
             vcr.perturb(ToyCnn(), Descend(), torch.rand(4, 3, 8, 8), [0])

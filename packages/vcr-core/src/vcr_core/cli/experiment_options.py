@@ -57,3 +57,10 @@ def experiment_options(function: F) -> F:
     for option in reversed(_OPTIONS):
         command = option(command)
     return cast("F", command)
+
+
+def worker_overrides(workers: int | None) -> list[str]:
+    """Return what ``--workers`` sets: that many worker processes, or nothing if not given."""
+    if workers is None:
+        return []
+    return [f"executor.workers={workers}", 'executor.name="process"']

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vcr_core.cli.experiment_options import experiment_options
+from vcr_core.cli.experiment_options import experiment_options, worker_overrides
 from vcr_core.cli.output import emit_json, json_option
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def command(
     from vcr_core.config.resolve import resolve_run
     from vcr_core.engine.run import open_run, reopen
 
-    extra = _executor_overrides(workers)
+    extra = worker_overrides(workers)
     if source is not None and (Path(source) / "run.json").is_file():
         if shortcuts:
             raise click.UsageError(
@@ -120,12 +120,6 @@ def show(run: Run, outcome: Outcome, *, as_json: bool) -> None:
     click.echo(f"records: {run.folder}", err=True)
     if outcome.message:
         click.echo(f"error: {outcome.message}", err=True)
-
-
-def _executor_overrides(workers: int | None) -> list[str]:
-    if workers is None:
-        return []
-    return [f"executor.workers={workers}", 'executor.name="process"']
 
 
 def _run_shard(

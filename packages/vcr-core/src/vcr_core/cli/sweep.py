@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vcr_core.cli import INTERRUPTED
-from vcr_core.cli.experiment_options import experiment_options
+from vcr_core.cli.experiment_options import experiment_options, worker_overrides
 from vcr_core.cli.output import emit_json, emit_table, json_option
 
 if TYPE_CHECKING:
@@ -43,10 +43,9 @@ def command(
       vcr sweep matrix.toml --dry-run
       vcr sweep matrix.toml --limit 32
     """  # noqa: D301
-    from vcr_core.cli.run import _executor_overrides
     from vcr_core.config.sweep import expand
 
-    combinations = expand(source, [*overrides, *_executor_overrides(workers)], shortcuts)
+    combinations = expand(source, [*overrides, *worker_overrides(workers)], shortcuts)
     if dry_run:
         show_plan(combinations, as_json=as_json)
         return 0

@@ -14,7 +14,7 @@ from vcr_core.engine.artifact import required_artifact
 from vcr_core.engine.memory import keep_freed_memory
 from vcr_core.engine.surrogates import SurrogatePool
 from vcr_core.errors import ComponentUnavailable, ConfigError, ModelChanged, UsageError
-from vcr_core.metering import GuardedModel, modules_of
+from vcr_core.metering import GuardedModel, frozen
 from vcr_core.specs import AttackSpec, DefenseSpec, MetricSpec
 from vcr_core.threat import ThreatModel, frame_positions
 from vcr_core.victim import Rules
@@ -82,7 +82,7 @@ class Setup:
                 "the model that was given from Python has been changed by a component; nothing "
                 "after this would be measured on the same model"
             )
-        self.model.model = _frozen(build(self.experiment.model)).to(self.device)
+        self.model.model = frozen(build(self.experiment.model)).to(self.device)
 
     def threat(self, frames: int) -> ThreatModel:
         """Return the threat model for videos of this many frames."""
@@ -119,7 +119,7 @@ def build_setup(
     dataset = parts.dataset if parts.dataset is not None else build_dataset(experiment)
     artifact = required_artifact(experiment, dataset, parts) if prepared else None
     model = parts.model if parts.model is not None else build(experiment.model)
-    guarded = GuardedModel(_frozen(model).to(device))
+    guarded = GuardedModel(frozen(model).to(device))
     attack = parts.attack
     if attack is None and experiment.attack is not None:
         attack = build(experiment.attack)
@@ -137,13 +137,6 @@ def build_setup(
         surrogates=SurrogatePool(guarded.labels, device),
         artifact=artifact,
     )
-
-
-def _frozen(model: VideoClassifier) -> VideoClassifier:
-    for module in modules_of(model):
-        module.eval()
-        module.requires_grad_(False)
-    return model
 
 
 def build_dataset(experiment: Experiment) -> VideoDataset:

@@ -11,7 +11,7 @@ from vcr_core.adaptive import View
 from vcr_core.components import build
 from vcr_core.datasets.labels import match_labels
 from vcr_core.errors import ContractViolation
-from vcr_core.metering import modules_of
+from vcr_core.metering import frozen
 from vcr_core.threat import Unbounded
 from vcr_core.victim import Rules, Victim
 
@@ -48,10 +48,7 @@ class SurrogatePool:
         if name not in self._models:
             from vcr_core.config.objects import choose_component
 
-            model: VideoClassifier = build(choose_component("model", name, {}))
-            for module in modules_of(model):
-                module.eval()
-                module.requires_grad_(False)
+            model = frozen(build(choose_component("model", name, {})))
             if model.labels.names != self.labels.names:
                 index = match_labels(
                     self.labels.names, model.labels.names, f"surrogate model {name!r}"
