@@ -8,6 +8,7 @@ section 4.1). Randomness is averaged over ``eot`` draws by the victim.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -15,14 +16,20 @@ import torch
 from vcr_core.chunking import chunked
 from vcr_core.errors import ContractViolation, NotAvailable, NotDifferentiable
 from vcr_core.prediction import aggregate
-from vcr_core.protocols import InputDefense
+from vcr_core.protocols import (
+    Certifier,
+    DetailedFn,
+    InputDefense,
+    SurrogateDefense,
+    VideoDefense,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from torch import Tensor
 
-    from vcr_core.protocols import ClipFn, Defense, VideoClassifier
+    from vcr_core.protocols import ClipFn, Defense, VideoClassifier, VideoFn
     from vcr_core.randomness import VideoRandom
     from vcr_core.specs import Gradient
 
@@ -91,12 +98,67 @@ class View:
             video: ``[B, T, C, H, W]``.
             random: one generator per video for the defenses' draws.
         """
+        # Without the facts, which a detector works out only when it is asked for them.
+        return self._chain(random, len(video))[0](video)
+
+    def detailed(self, video: Tensor, random: VideoRandom) -> tuple[Tensor, list[dict[str, Any]]]:
+        """Return log-probabilities ``[B, K]`` and what the defenses tell of each video.
+
+        Arguments as those of a call. Facts come from functions that are asked once in the pass;
+        what a defense inside of a vote says of a single ballot does not describe the result.
+        """
+        predict, chain = self._chain(random, len(video))
+        out = predict(video)
+        told: list[dict[str, Any]] = [{} for _ in range(len(video))]
+        for checked in chain:
+            for facts, more in zip(told, checked.details(), strict=False):
+                facts.update(more)
+        return out, told
+
+    @property
+    def certifies(self) -> bool:
+        """Whether the first defense is asked for certificates."""
+        first: object = self.links[0].defense if self.links else None
+        return isinstance(first, Certifier) and first.certifies
+
+    def certificates(self, video: Tensor, random: VideoRandom) -> list[dict[str, Any]]:
+        """Return the first defense's certificate of each video.
+
+        Args:
+            video: ``[B, T, C, H, W]``, clean.
+            random: one generator per video, seed role ``certify``.
+
+        Raises:
+            NotAvailable: if the first defense gives none.
+        """
+        first: object = self.links[0].defense if self.links else None
+        if not isinstance(first, Certifier):
+            raise NotAvailable("the first defense gives no certificates")
+        predict, _ = self._chain(random, len(video), start=1)
+        stream = random.child(f"0:{self.links[0].name}")
+        return [dict(facts) for facts in first.certify(predict, video, stream)]
+
+    def _chain(
+        self, random: VideoRandom, rows: int, *, start: int = 0
+    ) -> tuple[VideoFn, list[_Checked]]:
+        """Return the function of videos behind the links from ``start`` on, and its parts."""
         predict: ClipFn = self._undefended
-        for position in range(len(self.links) - 1, -1, -1):
+        chain: list[_Checked] = []
+        for position in range(len(self.links) - 1, start - 1, -1):
             link = self.links[position]
             stream = random.child(f"{position}:{link.name}")
-            predict = _checked(link, self._link(link).wrap(predict, stream))
-        return predict(self.clips(video))
+            defense = self._link(link)
+            if position == 0 and isinstance(defense, VideoDefense):
+                whole = defense.wrap_video(self._gathered(predict), stream)
+                checked = _Checked(link.name, whole, rows)
+                return checked, [*chain, checked]
+            predict = _Checked(link.name, defense.wrap(predict, stream), rows)
+            chain.append(predict)
+        return self._gathered(predict), chain
+
+    def _gathered(self, predict: ClipFn) -> VideoFn:
+        """Return ``predict`` behind the sampling of clips."""
+        return lambda video: predict(self.clips(video))
 
     def features(self, video: Tensor, random: VideoRandom, inner: ClipFn) -> Tensor:
         """Return what ``inner`` makes of the defended clips ``[N, T', C, H, W]``.
@@ -148,7 +210,8 @@ class StraightThrough:
     """A defense whose forward pass is its own and whose backward pass is its surrogate's."""
 
     def __init__(self, defense: Any, name: str) -> None:
-        if not (hasattr(defense, "apply") and hasattr(defense, "surrogate")):
+        own = isinstance(defense, SurrogateDefense)
+        if not own and not (hasattr(defense, "apply") and hasattr(defense, "surrogate")):
             raise NotDifferentiable(
                 f"defense {name!r} has no surrogate: it does not derive from InputDefense"
             )
@@ -156,16 +219,26 @@ class StraightThrough:
 
     def wrap(self, predict: ClipFn, random: VideoRandom) -> ClipFn:
         """Return ``predict`` after the defense, differentiable through the surrogate."""
+        if isinstance(self._defense, SurrogateDefense):
+            return self._defense.wrap_surrogate(predict, random)
+        asked = count()
 
         def run(clips: Tensor) -> Tensor:
-            # Both passes see the same draw: a child stream is made anew from the seeds.
-            stand_in = self._defense.surrogate(clips, random.child("draw"))
+            # Both passes see the same draw: a child stream is made anew from the seeds. A vote
+            # before this defense asks several times, for a new draw each.
+            name = f"draw-{next(asked)}"
+            stand_in = self._defense.surrogate(clips, random.child(name))
             with torch.no_grad():
-                defended = self._defense.apply(clips.detach(), random.child("draw"))
-            swapped: Tensor = _Swap.apply(stand_in, defended)
-            return predict(swapped)
+                defended = self._defense.apply(clips.detach(), random.child(name))
+            return predict(straight_through(stand_in, defended))
 
         return run
+
+
+def straight_through(stand_in: Tensor, value: Tensor) -> Tensor:
+    """Return ``value``, bit by bit, with the gradient of ``stand_in`` (BPDA)."""
+    swapped: Tensor = _Swap.apply(stand_in, value)
+    return swapped
 
 
 class _Swap(torch.autograd.Function):
@@ -178,14 +251,37 @@ class _Swap(torch.autograd.Function):
         return grads[0], None
 
 
-def _checked(link: DefenseLink, predict: ClipFn) -> ClipFn:
-    def run(clips: Tensor) -> Tensor:
-        out = predict(clips)
+class _Checked:
+    """A defended function whose results are checked and whose facts are kept.
+
+    Args:
+        name: the defense's reference.
+        inner: the defended function.
+        rows: number of videos; a defense draws for so many, so it is asked so many at a time.
+    """
+
+    def __init__(self, name: str, inner: ClipFn, rows: int) -> None:
+        self._name = name
+        self._inner = inner
+        self._rows = rows
+        self._calls = 0
+
+    def __call__(self, shown: Tensor) -> Tensor:
+        if len(shown) <= self._rows:
+            return self._once(shown)
+        return torch.cat([self._once(part) for part in torch.split(shown, self._rows)])
+
+    def _once(self, shown: Tensor) -> Tensor:
+        self._calls += 1
+        out = self._inner(shown)
         if not bool(torch.isfinite(out).any(dim=1).all()) or bool(torch.isnan(out).any()):
             raise ContractViolation(
-                f"defense {link.name!r} led to predictions that are not finite; "
+                f"defense {self._name!r} led to predictions that are not finite; "
                 "NaN is an error, not a prediction"
             )
         return out
 
-    return run
+    def details(self) -> Sequence[Mapping[str, Any]]:
+        if self._calls != 1 or not isinstance(self._inner, DetailedFn):
+            return ()
+        return self._inner.details()

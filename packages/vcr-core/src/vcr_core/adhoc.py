@@ -59,11 +59,15 @@ def _spec(kind: Kind, component: Any) -> ComponentSpec:
             norms=frozenset(told("norms", {"linf", "l2", "l1", "l0", "none"})),
             targeted=told("targeted", True),
             stochastic=told("stochastic", False),
+            stage=told("stage", "frames"),
             prepares=told("prepares", callable(getattr(component, "prepare", None))),
         )
     if kind == "defense":
         return DefenseSpec(
-            **base, gradient=told("gradient", "exact"), stochastic=told("stochastic", False)
+            **base,
+            gradient=told("gradient", "exact"),
+            stochastic=told("stochastic", False),
+            prepares=told("prepares", callable(getattr(component, "prepare", None))),
         )
     if kind == "metric":
         return MetricSpec(

@@ -28,6 +28,7 @@ from vcr_core.engine.setup import Parts, choose_device
 from vcr_core.engine.verify import check_answer, fit, untouched
 from vcr_core.errors import BudgetExhausted, UsageError
 from vcr_core.goals import Goals, choose_targets
+from vcr_core.image_models import ImageModels, ImagePool
 from vcr_core.metering import GuardedModel, frozen
 from vcr_core.protocols import AttackContext
 from vcr_core.randomness import VideoRandom
@@ -175,7 +176,7 @@ def evaluate(
 def prepare(
     *,
     model: VideoClassifier | str,
-    attack: Attack | str,
+    attack: Attack | str | None = None,
     defense: Defense | str | Sequence[Defense | str] | None = None,
     dataset: VideoDataset | str = "motion",
     threat: ThreatModel | None = None,
@@ -188,15 +189,15 @@ def prepare(
     prepared: Mapping[str, Any] | None = None,
     again: bool = False,
 ) -> Path:
-    """Make what an attack needs once before :func:`evaluate`, and return its folder.
+    """Make what an attack or defenses need once before :func:`evaluate`.
 
     The arguments are those of the evaluation. Nothing is done where it is there already; a call
     that was interrupted is gone on with. Training videos are the next ones after the evaluated
-    ``limit``.
+    ``limit``. Defenses are prepared first.
 
     Args:
         model: the classifier.
-        attack: an attack with an offline step.
+        attack: the attack, ``None`` to prepare defenses only.
         defense: one defense or a chain, which an adaptive attack is prepared against.
         dataset: the dataset.
         threat: what the adversary may change; ``Linf("8/255")`` when absent.
@@ -209,19 +210,21 @@ def prepare(
         prepared: keys of the ``[prepare]`` table, such as ``videos``.
         again: make it anew.
 
+    Returns:
+        The folder of the attack's artifact, or of the last defense's if the attack has none.
+
     Raises:
-        UsageError: if the attack has no offline step.
+        UsageError: if nothing has an offline step.
         ConfigError: if the evaluation leaves no video to train on.
     """
-    from vcr_core.engine.prepare import prepare_artifact
+    from vcr_core.engine.prepare import prepare_all
 
     resolved, parts = _resolved(
         model=model, attack=attack, defense=defense, dataset=dataset, metrics=None,
         threat=threat, protocol=protocol, targeted=targeted, target=target,
         max_forwards=None, limit=limit, seed=seed, runtime=runtime, prepared=prepared,
     )  # fmt: skip
-    artifact, _ = prepare_artifact(resolved.experiment, parts=parts, again=again)
-    return artifact.folder
+    return prepare_all(resolved.experiment, parts=parts, again=again)[-1][0].folder
 
 
 def _resolved(
@@ -325,8 +328,13 @@ def perturb(
         rules=replace(rules, access=access) if rules else Rules(access=access),
     )  # fmt: skip
     seeds = [derive_seed(seed, name, "attack") for name in names]
-    context = AttackContext(threat=asked, random=VideoRandom(seeds, where), ids=names)
-    with untouched(chosen.ref, guarded, clean) as handed, isolated_random_state(seeds[0]):
+    context = AttackContext(
+        threat=asked,
+        random=VideoRandom(seeds, where),
+        ids=names,
+        image_models=ImageModels(ImagePool(where), count),
+    )
+    with untouched(chosen.ref, [guarded], clean) as handed, isolated_random_state(seeds[0]):
         try:
             answer = attack.attack(victim, handed, goal, context)
         except BudgetExhausted:

@@ -13,7 +13,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from vcr_core.atomic import sync_folder, to_json, write_json
 from vcr_core.errors import NotAvailable
@@ -36,7 +36,7 @@ class Wanted:
     """What an artifact has to be made for.
 
     Attributes:
-        attack: reference of the attack.
+        name: the attack or defense whose offline step makes it.
         model: reference of the model, or what stands for it where any model will do.
         made_for: everything that determines the content, plain JSON data.
         overlap: evaluated videos among the training videos.
@@ -44,12 +44,18 @@ class Wanted:
         command: the line that makes it.
     """
 
-    attack: str
+    name: str
     model: str
     made_for: Mapping[str, Any]
     overlap: tuple[str, ...]
     root: Path
     command: str = ""
+    kind: Literal["attack", "defense"] = "attack"
+
+    @property
+    def owner(self) -> str:
+        """Whose it is, for messages."""
+        return f"{self.kind} {self.name}"
 
     @property
     def key(self) -> str:
@@ -60,7 +66,7 @@ class Wanted:
     @property
     def folder(self) -> Path:
         """Where the artifact belongs."""
-        return self.root / f"{_slug(self.attack)}-{_slug(self.model)}-{self.key[:_KEY_DIGITS]}"
+        return self.root / f"{_slug(self.name)}-{_slug(self.model)}-{self.key[:_KEY_DIGITS]}"
 
     @property
     def unfinished(self) -> Path:
@@ -86,7 +92,7 @@ class Artifact:
 
 
 class ArtifactMissing(NotAvailable):
-    """An attack's offline step has not been run for this experiment."""
+    """An offline step has not been run for this experiment."""
 
 
 class ArtifactDamaged(NotAvailable):
@@ -98,7 +104,7 @@ def find_artifact(wanted: Wanted) -> Artifact:
 
     Raises:
         ArtifactMissing: if there is none, with the command that makes it; where there is one of
-            the same attack for something else, the message says in what they differ.
+            the same component for something else, the message says in what they differ.
         ArtifactDamaged: if it was changed since.
     """
     make = f"make it with:\n  {wanted.command}" if wanted.command else IN_PYTHON
@@ -107,14 +113,13 @@ def find_artifact(wanted: Wanted) -> Artifact:
         if wanted.unfinished.is_dir():
             why = "its offline step was stopped before it was done"
         raise ArtifactMissing(
-            f"attack {wanted.attack} needs an artifact that is made once before the run, and "
-            f"{why}; {make}"
+            f"{wanted.owner} needs an artifact that is made once before the run, and {why}; {make}"
         )
     manifest = _read(wanted.folder)
     wrong = _damage(wanted, manifest)
     if wrong:
         raise ArtifactDamaged(
-            f"the artifact {wanted.folder} of attack {wanted.attack} cannot be used: {wrong}; "
+            f"the artifact {wanted.folder} of {wanted.owner} cannot be used: {wrong}; "
             f"delete the folder and {make}"
         )
     return Artifact(
@@ -139,10 +144,10 @@ def finish_artifact(wanted: Wanted, facts: Mapping[str, Any]) -> Artifact:
     (making / SPENT_FILE).unlink(missing_ok=True)
     files = dict(_hashes(making))
     if not files:
-        raise NotAvailable(f"the offline step of attack {wanted.attack} wrote nothing")
+        raise NotAvailable(f"the offline step of {wanted.owner} wrote nothing")
     manifest = {
         "schema": ARTIFACT_SCHEMA,
-        "attack": wanted.attack,
+        wanted.kind: wanted.name,
         "key": wanted.key,
         "sha256": _overall(files),
         "overlap": list(wanted.overlap),
@@ -195,7 +200,7 @@ def _overall(files: Mapping[str, str]) -> str:
 def _nearest(wanted: Wanted) -> str:
     """Return why no artifact fits; names the differences to the one that comes closest."""
     differences: list[list[str]] = []
-    for folder in sorted(wanted.root.glob(f"{_slug(wanted.attack)}-*")):
+    for folder in sorted(wanted.root.glob(f"{_slug(wanted.name)}-*")):
         made_for = _read(folder).get("made_for")
         if isinstance(made_for, dict):
             differences.append(list(_differences(made_for, _sorted(wanted.made_for))))

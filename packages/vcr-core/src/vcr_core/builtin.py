@@ -132,6 +132,13 @@ def vcr_register_reporters() -> list[ReporterSpec]:
             example="vcr report results --format md",
         ),
         ReporterSpec(
+            name="latex",
+            summary="Tables for papers, defenses against attacks where there are any",
+            target="vcr_core.reporters.latex:LatexReporter",
+            format="latex",
+            example="vcr report results --format latex",
+        ),
+        ReporterSpec(
             name="csv",
             summary="One row per run, comma-separated",
             target="vcr_core.reporters.table_csv:CsvReporter",

@@ -34,7 +34,7 @@ def missing(experiment: Experiment) -> list[str]:
 
 def misfits(experiment: Experiment) -> list[str]:
     """Return why these components do not fit together, each with the key to change."""
-    found = [*_label_misfits(experiment)]
+    found = [*_label_misfits(experiment), *_certificate_misfits(experiment)]
     if experiment.attack is not None:
         attack = cast("AttackSpec", experiment.attack.spec)
         found += _threat_misfits(experiment, attack)
@@ -59,6 +59,32 @@ def notes(experiment: Experiment) -> list[str]:
     if threat.norm == "linf" and 0 < threat.eps < 0.5 / 255 and threat.quantize:
         found.append("threat.eps is less than half a level of 8 bits: rounding undoes the attack")
     return found
+
+
+def void_certificate(experiment: Experiment, position: int) -> str | None:
+    """Return why a certificate of the defense at this place of the chain would mean nothing."""
+    name = experiment.defenses[position].ref
+    if position:
+        return (
+            f"defense.{position}: {name} cannot certify what stands behind "
+            f"{experiment.defenses[position - 1].ref}: a certificate is about the video itself; "
+            f"put {name} first, or set certify_n = 0"
+        )
+    if not experiment.protocol.tie_frames:
+        return (
+            f"protocol.tie_frames: found false, and {name} is to certify: clips that share frames "
+            "would get separate noise, which certifies no video; leave the key out, or set "
+            "certify_n = 0"
+        )
+    return None
+
+
+def _certificate_misfits(experiment: Experiment) -> Iterator[str]:
+    for position, chosen in enumerate(experiment.defenses):
+        asked = cast("DefenseSpec", chosen.spec).certifies and chosen.params.get("certify_n")
+        problem = void_certificate(experiment, position) if asked else None
+        if problem:
+            yield problem
 
 
 def _components(experiment: Experiment) -> Iterator[Chosen]:
@@ -156,7 +182,7 @@ def _gradient_misfits(experiment: Experiment, attack: AttackSpec) -> Iterator[st
             )
         elif (
             asked == "surrogate"
-            and defense.defense_kind in ("smooth", "detector")
+            and defense.defense_kind in ("smooth", "detector", "checkpoint")
             and (defense.gradient == "exact")
         ):
             yield (

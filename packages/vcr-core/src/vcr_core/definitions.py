@@ -17,7 +17,9 @@ from vcr_core.errors import UsageError
 from vcr_core.outcomes import Draws, RecordMap
 from vcr_core.stats import Estimate, Term, bootstrap_ratio, rate
 
-Need: TypeAlias = Literal["attack", "defense", "target", "detector", "draws"]
+Need: TypeAlias = Literal[
+    "attack", "defense", "target", "detector", "draws", "abstention", "certificate"
+]
 TermOf: TypeAlias = Callable[[RecordMap], Term | None]
 
 NO_VALUE = "denominator is 0"
@@ -130,6 +132,10 @@ def facts_of(records: Sequence[RecordMap]) -> frozenset[Need]:
             facts.add("defense")
         if outcomes.clean_rejected(record) is not None:
             facts.add("detector")
+        if outcomes.clean_abstained(record) is not None:
+            facts.add("abstention")
+        if outcomes.certificate(record) is not None:
+            facts.add("certificate")
     if outcomes.draw_count(records) > 1:
         facts.add("draws")
     return frozenset(facts)
@@ -163,9 +169,22 @@ def _target(defended: bool, draws: Draws = "mean") -> TermOf:
 
 
 def _lost(defended: bool, draws: Draws = "mean") -> TermOf:
+    """Return the success of an attack: a label that was right has become another label."""
+
     def term(record: RecordMap) -> Term | None:
         right = outcomes.clean_right(record, defended=defended, draws=draws)
-        still = outcomes.stays_right(record, defended=defended, draws=draws)
+        lost = outcomes.is_lost(record, defended=defended, draws=draws)
+        return None if right is None or lost is None else Term(lost, right)
+
+    return term
+
+
+def _not_kept(defended: bool) -> TermOf:
+    """Return the paper's success, whose complement is robust accuracy: not right any more."""
+
+    def term(record: RecordMap) -> Term | None:
+        right = outcomes.clean_right(record, defended=defended)
+        still = outcomes.stays_right(record, defended=defended)
         return None if right is None or still is None else Term(right - still, right)
 
     return term
@@ -202,11 +221,23 @@ def _top5(attacked: bool) -> TermOf:
     return term
 
 
+def _is_certified(record: RecordMap) -> float | None:
+    radius = outcomes.certified_radius(record)
+    return None if radius is None else float(radius > 0)
+
+
+def _certifies_nothing(record: RecordMap) -> float | None:
+    found = outcomes.certificate(record)
+    return None if found is None else float(found.get("class") is None)
+
+
 _ATTACK: frozenset[Need] = frozenset({"attack"})
 _DEFENSE: frozenset[Need] = frozenset({"defense"})
 _TARGET: frozenset[Need] = frozenset({"attack", "target"})
 _DETECTOR: frozenset[Need] = frozenset({"detector"})
 _DRAWS: frozenset[Need] = frozenset({"draws"})
+_ABSTENTION: frozenset[Need] = frozenset({"abstention"})
+_CERTIFICATE: frozenset[Need] = frozenset({"certificate"})
 
 _RATES = (
     Definition("clean_accuracy", "mean[f(x)=y]", _clean(False)),
@@ -221,7 +252,7 @@ _RATES = (
     Definition("asr_untargeted", "#[f(x)=y ∧ f(a)≠y] / #[f(x)=y]", _lost(False), _ATTACK),
     Definition(
         "defended_asr_untargeted",
-        "#[d∘f(x)=y ∧ d∘f(a)≠y] / #[d∘f(x)=y]",
+        "#[d∘f(x)=y ∧ d∘f(a)≠y] / #[d∘f(x)=y], an abstention at a is no success",
         _lost(True),
         _ATTACK | _DEFENSE,
     ),
@@ -234,8 +265,9 @@ _RATES = (
     ),
     Definition(
         "asr_paper",
-        "#[h(x)=y ∧ h(a)≠y] / #[h(x)=y], h = d∘f if defended else f, also for targeted runs",
-        _as_judged(_lost),
+        "#[h(x)=y ∧ not h(a)=y] / #[h(x)=y], h = d∘f if defended else f, also for targeted runs "
+        "and for abstentions",
+        _as_judged(_not_kept),
         _ATTACK,
     ),
     Definition(
@@ -282,6 +314,30 @@ _RATES = (
         "#[eligible ∧ (d rejects a or d∘f(a)=y)] / #[eligible]",
         _share(outcomes.rejected_or_right),
         _DETECTOR | _ATTACK,
+    ),
+    Definition(
+        "clean_abstention_rate",
+        "mean[d abstains on x]",
+        _share(outcomes.clean_abstained),
+        _ABSTENTION,
+    ),
+    Definition(
+        "attacked_abstention_rate",
+        "#[eligible ∧ d abstains on a] / #[eligible]",
+        _share(outcomes.attack_abstained),
+        _ABSTENTION | _ATTACK,
+    ),
+    Definition(
+        "certified_accuracy",
+        "mean[d certifies y at x with a radius above 0]",
+        _share(_is_certified),
+        _CERTIFICATE,
+    ),
+    Definition(
+        "certified_abstention_rate",
+        "mean[d certifies no class at x]",
+        _share(_certifies_nothing),
+        _CERTIFICATE,
     ),
 )
 

@@ -65,5 +65,9 @@ class StoreError(VcrError):
     """A results folder cannot be used as asked; nothing in it was changed."""
 
 
+class VideoSkipped(VcrError):
+    """A video is left out for a reason that is no failure; the record says why."""
+
+
 class BudgetExhausted(VcrError):
     """No video of the call has budget left; the best points so far are the answer."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
+from vcr_core.adaptive_pairs import adaptive_pairs
 from vcr_core.manifest import defense_refs, is_adaptive, table
 
 if TYPE_CHECKING:
@@ -44,7 +45,8 @@ def comparative_flags(runs: Sequence[RunView]) -> dict[str, set[str]]:
 
     Compared are runs on the same videos, model, defenses and protocol. Larger radii and more steps
     of one attack must not leave clearly more videos standing, and no attack without gradients may
-    leave clearly fewer than every one with gradients.
+    leave clearly fewer than every one with gradients. An attack that knows the defense must not
+    leave clearly more than the same attack without that knowledge.
     """
     flags: dict[str, set[str]] = defaultdict(set)
     for group in _groups(runs).values():
@@ -52,6 +54,9 @@ def comparative_flags(runs: Sequence[RunView]) -> dict[str, set[str]]:
             for weak, strong in ((one, other), (other, one)):
                 _compare(weak, strong, flags)
         _masked(group, flags)
+    for pair in adaptive_pairs(runs):
+        if pair.is_clearly_reversed:
+            flags[pair.adaptive.name].add("unaware-beats-adaptive")
     return dict(flags)
 
 

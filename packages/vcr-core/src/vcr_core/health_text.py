@@ -27,6 +27,10 @@ HEALTH_TEXT: dict[str, str] = {
         "An attack without gradients succeeded more often than one with gradients, a sign that "
         "gradients are masked and the white-box number is too optimistic."
     ),
+    "unaware-beats-adaptive": (
+        "The same attack succeeded clearly more often when it did not know the defense, a sign "
+        "that the defense masks its gradients, so the worse of both numbers is the one to quote."
+    ),
     "more-steps-do-not-help": (
         "More attack steps did not lower the accuracy, a sign that the attack is stuck rather "
         "than that the model is robust."

@@ -41,6 +41,11 @@ def is_right(record: RecordMap, corner: Corner) -> bool:
     return corner.get("pred") is not None and corner["pred"] == record.get("label")
 
 
+def is_misled(record: RecordMap, corner: Corner) -> bool:
+    """Return whether a prediction is a label other than the true one; an abstention is not."""
+    return corner.get("pred") is not None and corner["pred"] != record.get("label")
+
+
 def clean_right(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> float | None:
     """Return how right the system is on the clean video, in [0, 1], or ``None`` if unknown.
 
@@ -64,14 +69,27 @@ def stays_right(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> 
     if not clean or not attacked:
         return None
     if draws == "mean":
-        if len(clean) == len(attacked):
-            pairs = list(zip(clean, attacked, strict=True))
-        else:
-            pairs = list(product(clean, attacked))
-        return sum(c and a for c, a in pairs) / len(pairs)
+        return _both(clean, attacked)
     if 2 * sum(clean) <= len(clean):
         return 0.0
     return float(all(attacked) if draws == "any" else 2 * sum(attacked) > len(attacked))
+
+
+def is_lost(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> float | None:
+    """Return how often a clean prediction that is right becomes another label, in [0, 1].
+
+    What neither stays right nor is lost is an abstention: the system made no mistake, and no
+    prediction either. Draws pair up as in :func:`stays_right`; a tie is the attack's.
+    """
+    clean = [is_right(record, corner) for corner in clean_corners(record, defended=defended)]
+    misled = [is_misled(record, corner) for corner in attacked_corners(record, defended=defended)]
+    if not clean or not misled:
+        return None
+    if draws == "mean":
+        return _both(clean, misled)
+    if 2 * sum(clean) <= len(clean):
+        return 0.0
+    return float(any(misled) if draws == "any" else 2 * sum(misled) >= len(misled))
 
 
 def hits_target(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> float | None:
@@ -112,6 +130,36 @@ def clean_rejected(record: RecordMap) -> float | None:
     if not _has_detector(corners):
         return None
     return sum(bool(corner.get("rejected")) for corner in corners) / len(corners)
+
+
+def clean_abstained(record: RecordMap) -> float | None:
+    """Return how often the defense abstains on the clean video; ``None`` if it never could."""
+    return _abstained(clean_corners(record, defended=True))
+
+
+def attack_abstained(record: RecordMap) -> float | None:
+    """Return how often the defense abstains on the attacked video; ``None`` if it never could."""
+    if record.get("status") != "ok":
+        return None
+    return _abstained(attacked_corners(record, defended=True))
+
+
+def certificate(record: RecordMap) -> Mapping[str, Any] | None:
+    """Return what the defense guarantees about the clean video, where it was asked."""
+    found = record.get("certificate")
+    return found if isinstance(found, Mapping) else None
+
+
+def certified_radius(record: RecordMap) -> float | None:
+    """Return the certified radius, 0 if the certified class is not the true one or there is none.
+
+    ``None`` where no certificate was asked for.
+    """
+    found = certificate(record)
+    if found is None:
+        return None
+    right = found.get("class") is not None and found["class"] == record.get("label")
+    return float(found["radius"]) if right else 0.0
 
 
 def has_defense(record: RecordMap) -> bool:
@@ -162,6 +210,21 @@ def _share(
     if draws == "mean":
         return sum(met) / len(met)
     return float(any(met) if draws == "any" else 2 * sum(met) > len(met))
+
+
+def _both(first: Sequence[bool], second: Sequence[bool]) -> float:
+    """Return how often both hold, over draws that belong together or else over all pairs."""
+    if len(first) == len(second):
+        pairs = list(zip(first, second, strict=True))
+    else:
+        pairs = list(product(first, second))
+    return sum(a and b for a, b in pairs) / len(pairs)
+
+
+def _abstained(corners: Sequence[Corner]) -> float | None:
+    if not any("abstained" in corner for corner in corners):
+        return None
+    return sum(bool(corner.get("abstained")) for corner in corners) / len(corners)
 
 
 def _has_detector(corners: Sequence[Corner]) -> bool:

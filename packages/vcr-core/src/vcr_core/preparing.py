@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 import torch
+from torch.nn.functional import nll_loss
 
+from vcr_core.accounts import Meter
 from vcr_core.adaptive import View
 from vcr_core.errors import ContractViolation
 from vcr_core.goals import Goals
+from vcr_core.metering import GuardedModel
 from vcr_core.protocols import TrainingBatch
+from vcr_core.randomness import VideoRandom
 from vcr_core.seeding import derive_seed
 from vcr_core.victim import Rules, Victim
 from vcr_core.video.sampling import make_plan
@@ -101,6 +106,53 @@ def plain_victim(
         )
 
     return make
+
+
+class Bare:
+    """The undefended model as a function of clips, for offline steps of defenses.
+
+    Unlike a victim it knows no threat model: clips may be any.
+
+    Args:
+        model: the classifier.
+        chunk: clips that pass the model at once.
+        refusal: why it must not be asked, ``""`` if it may be.
+    """
+
+    def __init__(
+        self, model: VideoClassifier, chunk: int | None = None, *, refusal: str = ""
+    ) -> None:
+        self._model = model
+        self._chunk = chunk
+        self._refusal = refusal
+
+    def scores(self, clips: Tensor, meters: list[Meter]) -> Tensor:
+        """Return log-probabilities ``[B, K]`` of clips ``[B, V, T', C, H, W]``."""
+        with torch.no_grad(), self._permit():
+            found = self._ask(clips)
+        meters.extend(Meter(forwards=1) for _ in range(len(clips)))
+        return found
+
+    def loss_and_grad(
+        self, clips: Tensor, labels: Tensor, meters: list[Meter]
+    ) -> tuple[Tensor, Tensor]:
+        """Return the cross-entropy ``[B]`` with labels ``[B]`` and its gradient."""
+        with torch.enable_grad(), self._permit():
+            point = clips.detach().requires_grad_()
+            loss = nll_loss(self._ask(point), labels, reduction="none")
+            (grad,) = torch.autograd.grad(loss.sum(), point)
+        meters.extend(Meter(forwards=1, backwards=1) for _ in range(len(clips)))
+        return loss.detach(), grad
+
+    def _ask(self, clips: Tensor) -> Tensor:
+        order = torch.arange(clips.shape[1] * clips.shape[2], device=clips.device)
+        view = View(self._model, order.view(clips.shape[1:3]), chunk=self._chunk)
+        return view(clips.flatten(1, 2), VideoRandom([0] * len(clips)))
+
+    def _permit(self) -> AbstractContextManager[None]:
+        if self._refusal:
+            raise ContractViolation(self._refusal)
+        return self._model.permit() if isinstance(self._model, GuardedModel) else nullcontext()
 
 
 def _read(item: VideoItem, spec: ClipSpec) -> tuple[str, int, Tensor, Tensor]:

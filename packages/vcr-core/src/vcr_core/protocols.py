@@ -19,10 +19,13 @@ from vcr_core.specs import ClipSpec as ClipSpec
 if TYPE_CHECKING:
     from fractions import Fraction
 
+    import numpy as np
     import torch
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from vcr_core.goals import Goals
+    from vcr_core.preparing import Bare
     from vcr_core.randomness import VideoRandom
     from vcr_core.threat import ThreatModel
     from vcr_core.victim import Meter, Victim
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
 Sampler: TypeAlias = "Callable[[int], SamplingPlan]"
 ClipFn: TypeAlias = "Callable[[Tensor], Tensor]"
 """From clips ``[B, V, T', C, H, W]`` to aggregated log-probabilities ``[B, K]``."""
+VideoFn: TypeAlias = "Callable[[Tensor], Tensor]"
+"""From videos ``[B, T, C, H, W]`` to aggregated log-probabilities ``[B, K]``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +155,107 @@ class Defense(Protocol):
         """Return the defended prediction function.
 
         Args:
-            predict: clips to aggregated log-probabilities ``[B, K]``.
+            predict: clips to aggregated log-probabilities ``[B, K]``. It also takes several draws
+                at once: of ``[n * B, …]``, row ``d * B + b`` is draw ``d`` of video ``b``.
             random: one generator per video; the only permitted source of randomness. Draw inside
                 the returned function.
+        """
+        ...
+
+
+@runtime_checkable
+class VideoDefense(Protocol):
+    """What a defense may offer besides ``wrap``: to change the video instead of its clips.
+
+    Used where the defense is the first one of the chain, so that what it does happens once to
+    every source frame, before clips that share frames are gathered.
+    """
+
+    def wrap_video(self, predict: VideoFn, random: VideoRandom) -> VideoFn:
+        """Return the defended prediction function of videos.
+
+        Args:
+            predict: videos ``[B, T, C, H, W]`` to aggregated log-probabilities ``[B, K]``; several
+                draws at once as in :meth:`Defense.wrap`.
+            random: one generator per video. Draw inside the returned function.
+        """
+        ...
+
+
+@runtime_checkable
+class SurrogateDefense(Protocol):
+    """What a defense offers that does more than to change the clips and has no exact gradient.
+
+    A vote over several candidates, for instance: what an adaptive attacker differentiates is then
+    the whole vote, not the one candidate of :meth:`InputDefense.apply`.
+    """
+
+    def wrap_surrogate(self, predict: ClipFn, random: VideoRandom) -> ClipFn:
+        """Return a function with the values of :meth:`Defense.wrap` and a stand-in's gradient.
+
+        Args:
+            predict: as for :meth:`Defense.wrap`.
+            random: as for :meth:`Defense.wrap`; equal seeds give equal values.
+        """
+        ...
+
+
+@runtime_checkable
+class Certifier(Protocol):
+    """What a defense may offer besides: a guarantee about the prediction on one video.
+
+    The guarantee is about the video, so only the first defense of a chain can give one.
+    """
+
+    @property
+    def certifies(self) -> bool:
+        """Whether its parameters ask for certificates."""
+        ...
+
+    def certify(
+        self, predict: VideoFn, video: Tensor, random: VideoRandom
+    ) -> Sequence[Mapping[str, Any]]:
+        """Return a certificate of each video, as :class:`vcr_core.record_schema.Certificate`.
+
+        Args:
+            predict: what follows the defense, as for :meth:`VideoDefense.wrap_video`.
+            video: ``[B, T, C, H, W]``, clean.
+            random: one generator per video, seed role ``certify``.
+        """
+        ...
+
+
+@runtime_checkable
+class Checkpoint(Protocol):
+    """What a defense is that puts other weights in the place of the model's."""
+
+    def checkpoint(self, model: str) -> str:
+        """Return the reference of the model that stands in for ``model``.
+
+        Args:
+            model: reference of the undefended model, ``name`` or ``name.variant``.
+        """
+        ...
+
+
+@runtime_checkable
+class DetailedFn(Protocol):
+    """What the function that :meth:`Defense.wrap` returns may be besides a function.
+
+    A defense that votes, abstains or rejects returns an object that is called like a function and
+    keeps the facts of its last call; they go into the record beside the prediction. The object is
+    made anew for every prediction, so the defense itself stays without state.
+    """
+
+    def __call__(self, clips: Tensor) -> Tensor:
+        """Return log-probabilities ``[B, K]`` of clips ``[B, V, T', C, H, W]``."""
+        ...
+
+    def details(self) -> Sequence[Mapping[str, Any]]:
+        """Return facts for each video of the last call.
+
+        Keys as in :class:`vcr_core.record_schema.Corner`: ``votes`` (class to number of votes),
+        ``abstained``, ``score``, ``rejected``.
         """
         ...
 
@@ -195,7 +298,7 @@ class AttackContext:
         log: ``log(rows, eps=…)`` records radii that an attack chose for single videos, and
             ``log(rows, achieved=…)`` claims success, which the core checks; optional.
         surrogates: loads a metered surrogate model by registry name.
-        image_models: loads an image model by name.
+        image_models: loads an image network by name; see :mod:`vcr_core.image_models`.
         folder: prepared artifacts of this attack, if it has an offline step.
     """
 
@@ -253,6 +356,91 @@ class Attack(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class WholeVideo:
+    """A decoded video before anything has been sampled from it.
+
+    Attributes:
+        id: video id.
+        label: index in the dataset's label space.
+        frames: ``[F, H, W, 3]`` uint8, not to be modified.
+        fps: frames per second, if known.
+    """
+
+    id: str
+    label: int
+    frames: NDArray[np.uint8]
+    fps: Fraction | None
+
+
+@dataclass(frozen=True, slots=True)
+class Transformed:
+    """What a transform made of a whole video.
+
+    Attributes:
+        frames: ``[F', H, W, 3]`` uint8, the size of the original.
+        index_map: for each frame the source frame that it came from, -1 for an invented one.
+        facts: what was done, plain data; goes into the record. ``start`` and ``end`` delimit the
+            changed frames of the output, where there is one such segment.
+        aligned: whether frame ``i`` of the result is to be compared with frame ``i`` of the source.
+    """
+
+    frames: NDArray[np.uint8]
+    index_map: tuple[int, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    aligned: bool = True
+
+
+@dataclass(slots=True)
+class TransformContext:
+    """What a transform may use besides the video.
+
+    Attributes:
+        random: the video's generator (role ``attack``), one row.
+        donors: reads another video of the dataset, chosen by the generator; ``True`` asks for
+            one with another label.
+    """
+
+    random: VideoRandom
+    donors: Callable[[bool], WholeVideo] | None = None
+
+    def donor(self, *, other_label: bool = True) -> WholeVideo:
+        """Return another video of the dataset.
+
+        Raises:
+            NotAvailable: if there is none.
+        """
+        if self.donors is None:
+            from vcr_core.errors import NotAvailable
+
+            raise NotAvailable("there is no other video to take frames from")
+        return self.donors(other_label)
+
+
+@runtime_checkable
+class SourceTransform(Protocol):
+    """An attack with access ``none`` and stage ``source``: it changes the decoded video."""
+
+    def transform(self, video: WholeVideo, ctx: TransformContext) -> Transformed:
+        """Return the changed video; the same for the same generator."""
+        ...
+
+
+@runtime_checkable
+class PlanTransform(Protocol):
+    """An attack with access ``none`` and stage ``plan``: it samples other frames."""
+
+    def plans(
+        self, sampler: Sampler, count: int, fps: Fraction | None
+    ) -> tuple[SamplingPlan, SamplingPlan]:
+        """Return the plan of the clean clips and that of the changed ones, for ``count`` frames.
+
+        Raises:
+            VideoSkipped: if this video cannot be sampled so.
+        """
+        ...
+
+
 class BaseVideoAttack(ABC):
     """Optional base class of attacks."""
 
@@ -299,6 +487,8 @@ class PrepareContext:
         surrogates: loads a model by registry name, for attacks with access ``transfer``.
         loader: reads items as the run would; as the model's clip says when absent.
         opponent: makes a victim; the bare model when absent.
+        bare: what :meth:`scores` and :meth:`loss_and_grad` ask; the model, all clips at once,
+            when absent.
         meters: what :meth:`victim` counted, one a video and call.
         facts: goes into the artifact's manifest; plain data.
     """
@@ -314,8 +504,28 @@ class PrepareContext:
     surrogates: Callable[[str], VideoClassifier] | None = None
     loader: Callable[[Sequence[VideoItem]], list[TrainingBatch]] | None = None
     opponent: Callable[[TrainingBatch, Tensor | None, int], Victim] | None = None
+    bare: Bare | None = None
     meters: dict[str, list[Meter]] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+
+    def scores(self, clips: Tensor) -> Tensor:
+        """Return log-probabilities ``[B, K]`` of clips ``[B, V, T', C, H, W]``, without gradients.
+
+        The bare model's, aggregated over views; one forward pass a video is counted.
+        """
+        from vcr_core.preparing import Bare
+
+        return (self.bare or Bare(self.model)).scores(clips, self.meters.setdefault("", []))
+
+    def loss_and_grad(self, clips: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the cross-entropy ``[B]`` of clips ``[B, V, T', C, H, W]`` and its gradient.
+
+        The bare model's; one forward and one backward pass a video are counted.
+        """
+        from vcr_core.preparing import Bare
+
+        bare = self.bare or Bare(self.model)
+        return bare.loss_and_grad(clips, labels, self.meters.setdefault("", []))
 
     def load(self, items: Sequence[VideoItem]) -> list[TrainingBatch]:
         """Return the items, decoded, in batches of equal shape in order of first appearance."""
@@ -369,6 +579,19 @@ class Preparable(Protocol):
 
     def prepare(self, ctx: PrepareContext) -> None:
         """Write artifacts under ``ctx.folder``; idempotent and resumable."""
+        ...
+
+
+@runtime_checkable
+class PreparedDefense(Preparable, Protocol):
+    """A defense with an offline step."""
+
+    def restore(self, folder: Path) -> None:
+        """Read what :meth:`prepare` left; called once, before the defense is used.
+
+        Raises:
+            IncompatibleComponents: if it does not fit.
+        """
         ...
 
 

@@ -31,11 +31,18 @@ class VideoRandom:
     def __init__(self, seeds: Sequence[int], device: torch.device | str = "cpu") -> None:
         self.seeds = tuple(seeds)
         self.device = torch.device(device)
-        self._generators = [torch.Generator().manual_seed(s) for s in self.seeds]
+        self._made: list[torch.Generator] | None = None
 
     def __len__(self) -> int:
         """Return the number of videos."""
         return len(self.seeds)
+
+    @property
+    def _generators(self) -> list[torch.Generator]:
+        # Made when first drawn from: most queries come with a stream that nothing draws from.
+        if self._made is None:
+            self._made = [torch.Generator().manual_seed(s) for s in self.seeds]
+        return self._made
 
     def generator(self, row: int) -> torch.Generator:
         """Return the generator of one video."""
@@ -73,7 +80,7 @@ class VideoRandom:
         index = [int(r) for r in rows]
         view.seeds = tuple(self.seeds[i] for i in index)
         view.device = self.device
-        view._generators = [self._generators[i] for i in index]
+        view._made = [self._generators[i] for i in index]
         return view
 
     def _draw(self, draw: Callable[[torch.Generator], Tensor], rows: Tensor | None) -> Tensor:

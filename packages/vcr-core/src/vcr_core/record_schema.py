@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,9 +31,11 @@ class Corner(Struct, kw_only=True):
     Attributes:
         pred: predicted label, ties to the lower index; ``None`` if the defense abstained.
         p_label: aggregated probability of the true label.
-        p_pred: aggregated probability of ``pred``.
+        p_pred: aggregated probability of ``pred``; ``None`` if the defense abstained.
         top5: the five most probable labels, most probable first (fewer with fewer classes).
         margin: log-probability of the true label minus the largest other one; below 0 if wrong.
+        votes: class to number of votes, where a defense votes.
+        abstained: whether the defense refused to predict.
         score: a detector's score, higher = more likely attacked.
         rejected: whether the score is above the detector's threshold.
     """
@@ -43,8 +45,42 @@ class Corner(Struct, kw_only=True):
     p_pred: Probability | None = None
     top5: list[int] | UnsetType = UNSET
     margin: float | None = None
+    votes: dict[str, Count] | UnsetType = UNSET
+    abstained: bool | UnsetType = UNSET
     score: float | UnsetType | None = UNSET
     rejected: bool | UnsetType = UNSET
+
+
+class Certificate(Struct, kw_only=True):
+    """What a defense guarantees about the clean video: the class within a radius around it.
+
+    With probability ``1 - alpha`` over the draws, no perturbation of the video below ``radius``
+    makes the defended model predict another class. It holds for every attack of that norm and says
+    nothing about others.
+
+    Attributes:
+        class_: the certified label; ``None`` if no class can be certified.
+        radius: in the norm's unit for pixels in [0, 1]; 0 without a class.
+        p_lower: lower bound of the probability that the base classifier gives the class to a draw.
+        count: how many of the ``n`` draws gave it.
+        n0: draws that chose the class; none of them is among the ``n``.
+        n: draws that bound its probability.
+        alpha: probability that the bound does not hold.
+        sigma: standard deviation of the noise, fraction of the pixel range.
+        norm: norm of the radius.
+        dims: numbers that the video consists of, T·C·H·W.
+    """
+
+    class_: Count | None = field(name="class")
+    radius: Annotated[float, Meta(ge=0)]
+    p_lower: Probability
+    count: Count
+    n0: Count
+    n: Count
+    alpha: Probability
+    sigma: Annotated[float, Meta(ge=0)]
+    norm: Literal["l2"]
+    dims: Count
 
 
 class Success(Struct, kw_only=True):
@@ -117,7 +153,8 @@ class Cost(Struct, kw_only=True):
         queries_to_first_success: forwards until a query first met the goal, if one did.
         t_decode_s: decoding.
         t_clean_s: clean predictions.
-        t_attack_s: the attack alone.
+        t_certify_s: the certificate, where there is one.
+        t_attack_s: the attack alone; 0 where that of another run was reused.
         t_eval_s: final predictions.
         t_metrics_s: metrics.
         mem_peak_bytes: peak device memory while attacked (CPU: resident set).
@@ -132,6 +169,7 @@ class Cost(Struct, kw_only=True):
     queries_to_first_success: Count | UnsetType | None = UNSET
     t_decode_s: Seconds | None = None
     t_clean_s: Seconds | None = None
+    t_certify_s: Seconds | UnsetType = UNSET
     t_attack_s: Seconds | None = None
     t_eval_s: Seconds | None = None
     t_metrics_s: Seconds | None = None
@@ -167,7 +205,8 @@ class Failure(Struct, kw_only=True):
     """Why a video has no result.
 
     Attributes:
-        stage: ``decode``, ``clean``, ``attack``, ``verify``, ``eval``, ``metrics`` or ``worker``.
+        stage: ``decode``, ``clean``, ``certify``, ``attack``, ``verify``, ``eval``, ``metrics`` or
+            ``worker``.
         type: class of the exception.
         message: its text.
         traceback: shortened where the line would get too long.
@@ -198,16 +237,19 @@ class Record(Struct, kw_only=True):
         target_policy: how the target was chosen.
         clean: ``f(x)``.
         clean_defended: ``d∘f(x)``, one prediction or one a draw.
+        certificate: what the defense guarantees about ``x``, where it was asked.
         attacked: ``f(a)``.
         attacked_defended: ``d∘f(a)``, one prediction a draw.
         success: what the attack achieved.
         perturbation: size of what it changed.
         metrics: readings by key.
         cost: counts, seconds, bytes.
+        transform: what was done to the video before it was sampled, and what was sampled then.
         trace: at most 64 sampled points of loss and label probability.
         flags: health flags.
         notes: reasons for nulls and other remarks, by the field they are about.
         artifact: hash of what the attack's offline step made, where it has one.
+        defense_artifacts: hashes of what the defenses' offline steps made, in their order.
         seeds: seeds used, by role.
         input: what was decoded.
         error: why there is no result.
@@ -228,16 +270,19 @@ class Record(Struct, kw_only=True):
     target_policy: str | UnsetType | None = UNSET
     clean: Corner | UnsetType | None = UNSET
     clean_defended: Corner | list[Corner] | UnsetType | None = UNSET
+    certificate: Certificate | UnsetType = UNSET
     attacked: Corner | UnsetType | None = UNSET
     attacked_defended: list[Corner] | UnsetType | None = UNSET
     success: Success | UnsetType | None = UNSET
     perturbation: Perturbation | UnsetType | None = UNSET
     metrics: dict[str, MetricReading] | UnsetType = UNSET
     cost: Cost | UnsetType = UNSET
+    transform: dict[str, Any] | UnsetType = UNSET
     trace: dict[str, list[Any]] | list[Any] | UnsetType = UNSET
     flags: list[str] | UnsetType = UNSET
     notes: dict[str, str] | list[str] | UnsetType = UNSET
     artifact: str | UnsetType = UNSET
+    defense_artifacts: list[str] | UnsetType = UNSET
     seeds: dict[str, Any] | UnsetType = UNSET
     input: InputFacts | UnsetType | None = UNSET
     error: Failure | UnsetType | None = UNSET

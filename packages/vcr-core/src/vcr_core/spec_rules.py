@@ -56,9 +56,7 @@ def _problems(spec: specs.ComponentSpec) -> Iterator[str]:
         yield from _attack_problems(spec)
     elif isinstance(spec, specs.DefenseSpec):
         yield from _not_in("gradient", spec.gradient, literal_values(specs.Gradient))
-        yield from _not_in(
-            "defense_kind", spec.defense_kind, ("input", "purify", "smooth", "detector")
-        )
+        yield from _not_in("defense_kind", spec.defense_kind, literal_values(specs.DefenseKind))
     elif isinstance(spec, specs.MetricSpec):
         yield from _not_in("needs", spec.needs, ("frames", "video"))
         if not _is_tuple_of(spec.keys, str):

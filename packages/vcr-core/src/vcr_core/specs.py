@@ -13,6 +13,7 @@ KINDS: tuple[Kind, ...] = (
 Access: TypeAlias = Literal["white-box", "score", "decision", "transfer", "none"]
 Norm: TypeAlias = Literal["linf", "l2", "l1", "l0", "none"]
 Gradient: TypeAlias = Literal["exact", "surrogate", "none"]
+DefenseKind: TypeAlias = Literal["input", "purify", "smooth", "detector", "checkpoint"]
 SamplingPolicy: TypeAlias = Literal[
     "center", "uniform_clips", "segment_middle", "dense", "vcrbench", "vcrbench_segments"
 ]
@@ -114,7 +115,13 @@ class ModelSpec(ComponentSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackSpec(ComponentSpec):
-    """An attack. ``stage`` matters with access ``none`` only."""
+    """An attack. ``stage`` matters with access ``none`` only.
+
+    Attributes:
+        prepares: whether there is an offline step.
+        prepares_when: a parameter and its value without which a run needs no offline step; absent
+            if every run needs it.
+    """
 
     kind: ClassVar[Kind] = "attack"
 
@@ -124,20 +131,32 @@ class AttackSpec(ComponentSpec):
     targeted: bool = False
     untargeted: bool = True
     prepares: bool = False
+    prepares_when: tuple[str, str] | None = None
     stochastic: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DefenseSpec(ComponentSpec):
-    """A defense. ``gradient`` is what an adaptive attacker gets through it."""
+    """A defense. ``gradient`` is what an adaptive attacker gets through it.
+
+    ``defense_kind``: ``input`` changes the clips, ``purify`` does so with a generative model,
+    ``smooth`` votes over draws, ``detector`` scores and rejects, ``checkpoint`` puts other weights
+    in the place of the model's. ``certifies``: its parameter ``certify_n``, where above 0, asks for
+    a certificate of every clean video. ``prepares``: there is an offline step. ``changes_labels``:
+    a video may belong to another class afterwards. ``cost``: what it adds to a prediction, in
+    words.
+    """
 
     kind: ClassVar[Kind] = "defense"
 
-    defense_kind: Literal["input", "purify", "smooth", "detector"] = "input"
+    defense_kind: DefenseKind = "input"
     stochastic: bool = False
     gradient: Gradient = "exact"
     preserves_time: bool = True
     changes_labels: bool = False
+    cost: str = ""
+    certifies: bool = False
+    prepares: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

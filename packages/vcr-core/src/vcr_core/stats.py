@@ -236,7 +236,7 @@ def bootstrap_ratio(
         resamples,
         seed,
     )
-    return Estimate(value, *_percentiles(drawn, value), counted, "bootstrap")
+    return Estimate(value, *percentiles(drawn, value), counted, "bootstrap")
 
 
 def paired_difference(
@@ -280,7 +280,7 @@ def paired_difference(
         resamples,
         seed,
     )
-    return Estimate(value, *_percentiles(drawn, value), len(shared), "bootstrap")
+    return Estimate(value, *percentiles(drawn, value), len(shared), "bootstrap")
 
 
 def median(values: Sequence[float]) -> float | None:
@@ -333,7 +333,8 @@ def _resample(
     return drawn
 
 
-def _percentiles(drawn: list[float], value: float) -> Interval:
+def percentiles(drawn: list[float], value: float) -> Interval:
+    """Return the 2.5 and 97.5 percentile of resampled values; ``value`` twice if there are none."""
     if not drawn:
         return value, value
     drawn.sort()

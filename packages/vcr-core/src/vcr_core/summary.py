@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from vcr_core import definitions, means, outcomes
 from vcr_core.atomic import write_json
+from vcr_core.certified import describe_certificates
+from vcr_core.detection import describe_detection
 from vcr_core.errors import StoreError
 from vcr_core.manifest import (
     MANIFEST_FILE,
@@ -22,6 +24,7 @@ from vcr_core.manifest import (
 )
 from vcr_core.record_schema import STATUSES
 from vcr_core.records import read_records
+from vcr_core.transformation import describe_transformation, is_transformation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -130,7 +133,8 @@ def summarize(
     Returns:
         JSON-ready data: ``counts``, ``headline``, ``definitions``, ``metrics``, ``predictions``,
         ``perturbation``, ``costs``, ``flags``, ``errors``, ``evaluation_version`` and facts about
-        the run.
+        the run; ``transformation`` where nobody attacks, ``certificate`` and ``detection`` where
+        the defense certifies or detects.
     """
     facts = run_facts(manifest, records)
     evaluated = [record for record in records if outcomes.is_evaluated(record)]
@@ -150,6 +154,9 @@ def summarize(
         "counts": _counts(manifest, records),
         "headline": _headline(manifest, facts, rates),
         "definitions": rates,
+        **_if_any("transformation", _transformation(manifest, evaluated, facts, seed)),
+        **_if_any("certificate", describe_certificates(evaluated, seed=seed)),
+        **_if_any("detection", describe_detection(evaluated, seed=seed)),
         "metrics": means.metrics(attacked, seed),
         "predictions": means.predictions(attacked, seed),
         "perturbation": means.perturbation(attacked, seed),
@@ -157,6 +164,18 @@ def summarize(
         "flags": _flags(manifest, records),
         "errors": _errors(records),
     }
+
+
+def _transformation(
+    manifest: Mapping[str, Any],
+    evaluated: Sequence[Mapping[str, Any]],
+    facts: frozenset[Need],
+    seed: int,
+) -> dict[str, Any] | None:
+    """Return how predictions fare under an attack that asks nothing, behind any defense."""
+    if not is_transformation(manifest):
+        return None
+    return describe_transformation(evaluated, defended="defense" in facts, seed=seed)
 
 
 def run_facts(manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> frozenset[Need]:
@@ -186,6 +205,10 @@ def headline_rates(manifest: Mapping[str, Any], facts: frozenset[Need]) -> dict[
         if "target" in facts:
             names["asr_targeted"] = f"{prefix}asr_targeted"
     return names
+
+
+def _if_any(name: str, part: dict[str, Any] | None) -> dict[str, Any]:
+    return {} if part is None else {name: part}
 
 
 def _counts(

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from vcr_core.artifacts import ArtifactMissing
 from vcr_core.engine.run import Outcome, Run, open_run
+from vcr_core.sweep_order import Step, sweep_steps
 
 if TYPE_CHECKING:
+    from vcr_core.config.resolve import Resolved
     from vcr_core.config.sweep import Combination
 
 
@@ -44,29 +48,18 @@ def run_sweep(
         results: folder of all runs.
         retry_errors: count batches with errors as missing.
     """
-    possible = [c.resolved for c in combinations if c.resolved is not None]
     folders: dict[int, Path] = {}
     messages: list[str] = []
     worst = 0
-    # Clean runs first, then by model: what fails early fails cheaply.
-    order = sorted(
-        range(len(possible)),
-        key=lambda i: (
-            possible[i].experiment.model.qualified,
-            possible[i].experiment.attack is not None,
-            possible[i].experiment.adaptive,
-            i,
-        ),
-    )
-    for index in order:
+    for step in sweep_steps(combinations):
         try:
-            run = open_run(possible[index], results=results, retry_errors=retry_errors)
+            run = open_run(_sharing(step), results=results, retry_errors=retry_errors)
         except ArtifactMissing as error:
             # The other cells need not wait for it.
             worst = max(worst, error.exit_code)
             messages.append(str(error))
             continue
-        folders[index] = run.folder
+        folders[step.index] = run.folder
         outcome = run_one(run)
         worst = max(worst, outcome.exit_code)
         if outcome.message:
@@ -74,3 +67,12 @@ def run_sweep(
         if outcome.exit_code == 130:
             break
     return SweepOutcome(tuple(folders[i] for i in sorted(folders)), worst, tuple(messages))
+
+
+def _sharing(step: Step) -> Resolved:
+    """Return a step's run, told to keep what a later step needs unless it was told otherwise."""
+    experiment = step.resolved.experiment
+    if not step.shares or experiment.runtime.reuse != "auto":
+        return step.resolved
+    runtime = msgspec.structs.replace(experiment.runtime, reuse=True)
+    return replace(step.resolved, experiment=replace(experiment, runtime=runtime))

@@ -19,6 +19,7 @@ _COST_COLUMNS: dict[str, ColumnType] = {
     "queries_to_first_success": "int",
     "t_decode_s": "float",
     "t_clean_s": "float",
+    "t_certify_s": "float",
     "t_attack_s": "float",
     "t_eval_s": "float",
     "t_metrics_s": "float",
@@ -53,6 +54,15 @@ RECORD_COLUMNS: dict[str, ColumnType] = {
     **{f"{side}_{key}": kind for side in _SIDES for key, kind in _CORNER_COLUMNS.items()},
     "clean_defended_right": "float",
     "attacked_defended_right": "float",
+    "clean_defended_abstained": "float",
+    "attacked_defended_abstained": "float",
+    "clean_defended_score": "float",
+    "attacked_defended_score": "float",
+    "clean_defended_rejected": "float",
+    "attacked_defended_rejected": "float",
+    "certified_class": "int",
+    "certified_radius": "float",
+    "certified_p_lower": "float",
     "draws": "int",
     "success_changed": "bool",
     "success_target": "bool",
@@ -73,7 +83,8 @@ RECORD_COLUMNS: dict[str, ColumnType] = {
 }
 """Columns of schema 1 before those of the metrics, which are named ``metric_<key>``.
 
-Corners with several draws give their first draw; ``*_right`` is the fraction of right draws.
+Corners with several draws give their first draw; ``*_right``, ``*_abstained`` and ``*_rejected``
+are fractions of draws, ``*_score`` their mean. An abstention has no ``*_pred``.
 """
 
 VCRBENCH_COLUMNS: dict[str, ColumnType] = {
@@ -127,6 +138,10 @@ def record_row(record: Mapping[str, Any], labels: Sequence[str]) -> Row:
             right = sum(outcomes.is_right(record, corner) for corner in corners)
             row[f"{side}_right"] = right / len(corners)
             row["draws"] = max(len(corners), row.get("draws") or 0)
+            for key in ("abstained", "score", "rejected"):
+                row[f"{side}_{key}"] = _mean_of(corners, key)
+    certificate = outcomes.certificate(record) or {}
+    row |= {f"certified_{key}": certificate.get(key) for key in ("class", "radius", "p_lower")}
     success = record.get("success") or {}
     row |= {f"success_{key}": success.get(key) for key in ("changed", "target", "n", "of")}
     row["success_any_query"] = success.get("any_query")
@@ -223,10 +238,19 @@ def _part(values: Any, columns: Mapping[str, ColumnType]) -> Row:
     return {name: (values or {}).get(name) for name in columns}
 
 
+def _mean_of(corners: Sequence[Mapping[str, Any]], key: str) -> float | None:
+    """Return the mean of a fact over draws; ``None`` where a draw has none."""
+    found = [corner.get(key) for corner in corners]
+    numbers = [float(value) for value in found if isinstance(value, int | float)]
+    return sum(numbers) / len(numbers) if len(numbers) == len(found) else None
+
+
 def _benign(
     record: Mapping[str, Any], clean: Mapping[str, Any], attacked: Mapping[str, Any]
 ) -> Any:
     """Return the probability of the clean prediction after the attack, where it is recorded."""
+    if clean.get("pred") is None:
+        return None
     if clean.get("pred") == record.get("label"):
         return attacked.get("p_label")
     return attacked.get("p_pred") if attacked.get("pred") == clean.get("pred") else None

@@ -236,9 +236,7 @@ class Storage:
             return adv.clone() if out is None else out.copy_(adv)
         levels = torch.mul(adv, 255, out=out).round_()
         if self._low is not None and self._high is not None:
-            low = self._low if rows is None else self._low[rows]
-            high = self._high if rows is None else self._high[rows]
-            return levels.clamp_(low, high).div_(255)
+            return clamp_rows(levels, self._low, self._high, rows).div_(255)
         levels.clamp_(0, 255)
         if self._threat.norm in ("l2", "l1") and levels.numel():
             self._keep_inside(levels, adv, rows)
@@ -297,6 +295,18 @@ def _make(norm: Norm, eps: float | str, options: dict[str, object]) -> ThreatMod
             f"eps = {eps!r} is more than the whole pixel range [0, 1]; did you mean '{eps}/255'?"
         )
     return ThreatModel(norm=norm, eps=value, **options)  # type: ignore[arg-type]
+
+
+def clamp_rows(videos: Tensor, low: Tensor, high: Tensor, rows: Tensor | None) -> Tensor:
+    """Clamp ``videos [b, ...]`` in place to the bounds ``[B, ...]`` of ``rows``; return them.
+
+    Row by row, which spares a copy of both bounds: rows may repeat, as in pairs of candidates.
+    """
+    if rows is None:
+        return videos.clamp_(low, high)
+    for video, row in zip(videos, rows.tolist(), strict=True):
+        video.clamp_(low[row], high[row])
+    return videos
 
 
 def frame_positions(frames: int | Sequence[int] | None, count: int) -> tuple[int, ...] | None:

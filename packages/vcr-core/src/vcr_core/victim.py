@@ -103,6 +103,7 @@ class Victim:
         self._ids = tuple(ids)
         self._seed = seed
         self._role = role
+        self._quantize = threat.quantize
         self._stored = storage or Storage(threat, clean)
         self._last: Tensor | None = None
         self._spare: Tensor | None = None
@@ -200,14 +201,20 @@ class Victim:
             )
         return logits
 
-    def scores(self, video: Tensor, rows: Tensor | None = None) -> Tensor:
+    def scores(
+        self, video: Tensor, rows: Tensor | None = None, *, candidate: bool = True
+    ) -> Tensor:
         """Return ``[b, K]`` aggregated log-probabilities without gradient; 1 forward a video.
 
         ``rows`` may name a video several times: each candidate counts. Access ``score`` or
         ``white-box``.
+
+        With ``candidate = False`` the points are no possible answers, for instance those of a walk
+        that begins at another video: they count like all others, are rounded but not moved into
+        the ball, and can neither succeed nor become the best point.
         """
         self._need("scores", "white-box", "score")
-        return self._query(video, rows)
+        return self._query(video, rows, candidate=candidate)
 
     def labels(self, video: Tensor, rows: Tensor | None = None) -> Tensor:
         """Return ``[b]`` predicted classes; 1 forward a video."""
@@ -277,17 +284,31 @@ class Victim:
         model: Any = self._view.model
         return getattr(model, "model", model)
 
-    def _query(self, video: Tensor, rows: Tensor | None) -> Tensor:
+    def _query(self, video: Tensor, rows: Tensor | None, *, candidate: bool = True) -> Tensor:
         rows = self._rows(rows)
         allowed = self._affordable(rows, forwards=1)
         everyone = bool(allowed.all())
         live = rows if everyone else rows[allowed]
-        point = self._store(video.detach() if everyone else video.detach()[allowed], live)
+        asked = video.detach() if everyone else video.detach()[allowed]
+        point = self._store(asked, live) if candidate else self._elsewhere(asked)
         with torch.no_grad(), self._permit():
             logits = self._view(point, self._random(live))
         self._count(live, forwards=1)
-        self._observe(point, live, logits)
+        if candidate:
+            self._observe(point, live, logits)
+        else:
+            self._note(live, logits)
         return logits if everyone else self._filled(rows, allowed, logits)
+
+    def _elsewhere(self, video: Tensor) -> Tensor:
+        """Return any video as 8 bits hold it, where the threat says so."""
+        return (video * 255).round_().clamp_(0, 255).div_(255) if self._quantize else video.clone()
+
+    def _note(self, rows: Tensor, logits: Tensor) -> None:
+        """Remember the last answer of each video."""
+        if self._last is None:
+            self._last = logits.new_zeros(len(self), logits.shape[1])
+        self._last[rows] = logits
 
     def _store(self, video: Tensor, rows: Tensor) -> Tensor:
         """Return what is stored of ``video``; of a whole batch in a buffer that is used again."""
@@ -389,9 +410,8 @@ class Victim:
     def _observe(self, points: Tensor, rows: Tensor, logits: Tensor) -> None:
         """Keep the best points and decide which videos are done."""
         if self._last is None:
-            self._last = logits.new_zeros(len(self), logits.shape[1])
             self._compare_with_clean(points, rows, logits)
-        self._last[rows] = logits
+        self._note(rows, logits)
         losses = self.goals.loss(logits, rows).tolist()
         achieved = self.goals.achieved(logits, rows).tolist()
         labels = self.goals.labels[rows].unsqueeze(1)

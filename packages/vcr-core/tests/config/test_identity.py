@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from vcr_core.config.identity import run_id
+from vcr_core.config.identity import identity_of, run_id
 from vcr_core.config.resolve import resolve_run
+from vcr_core.specs import AttackSpec
 
 BASE: dict[str, Any] = {
     "seed": 1,
@@ -105,6 +107,19 @@ def test_other_videos_or_labels_have_another_hash() -> None:
         for videos in (VIDEOS, VIDEOS[:1], [("a/1", 1), ("b_2", 3)], [("a/2", 0), ("b_2", 3)], [])
     }
     assert len(hashes) == 5
+
+
+def test_an_offline_step_can_depend_on_a_parameter() -> None:
+    for loss, prepares in (("ce", False), ("dlr", True)):
+        experiment = resolve_run(
+            {"model": "net", "attack": {"name": "pgd", "loss": loss}}
+        ).experiment
+        assert experiment.attack is not None
+        assert isinstance(experiment.attack.spec, AttackSpec)
+        spec = replace(experiment.attack.spec, prepares=True, prepares_when=("loss", "dlr"))
+        changed = replace(experiment, attack=replace(experiment.attack, spec=spec))
+        assert changed.prepares is prepares
+        assert ("prepare" in identity_of(changed)) is prepares
 
 
 def test_paths_never_count() -> None:

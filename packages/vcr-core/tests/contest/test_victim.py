@@ -59,6 +59,38 @@ class TestCounting:
         assert (meter.queries_to_first_success, meter.forwards) == (3, 4)
         assert [asked for asked, _, _ in meter.trace] == [1, 2, 3, 4]
 
+    def test_points_that_are_no_candidates_count_and_cannot_win(
+        self, make_victim: MakeVictim, clean: Tensor
+    ) -> None:
+        predicted = make_victim().labels(clean).tolist()
+        others = torch.rand(50, *clean.shape[1:], generator=torch.Generator().manual_seed(0))
+        away = make_victim(threat=Unbounded(), stop="budget").labels
+        other = next(x for x in others if int(away(x[None], torch.tensor([0]))) != predicted[0])
+        victim = make_victim(labels=predicted, access="score", threat=Linf("8/255"))
+        row = torch.tensor([0])
+        scores = victim.scores(other.to(clean)[None], row, candidate=False)
+        # Neither moved into the ball nor judged, and rounded as any video that could be stored.
+        assert int(scores.argmax()) != predicted[0]
+        rounded = (other.to(clean)[None] * 255).round() / 255
+        assert torch.equal(scores, victim.scores(rounded, row, candidate=False))
+        meter = victim.meters[0]
+        assert (meter.forwards, meter.achieved, meter.queries_to_first_success) == (2, False, None)
+        assert meter.trace == []
+        assert torch.equal(victim.best(row), clean[:1])
+        assert victim.active().tolist() == [0, 1, 2]
+
+    def test_points_that_are_no_candidates_use_up_the_budget(
+        self, make_victim: MakeVictim, clean: Tensor
+    ) -> None:
+        victim = make_victim(access="score", max_forwards=1)
+        first = victim.scores(clean[:1], torch.tensor([0]), candidate=False)
+        # The second video has budget left, the first is answered with its last scores.
+        both = victim.scores(clean[:2], torch.tensor([0, 1]), candidate=False)
+        assert torch.equal(both[0], first[0])
+        assert counts(victim) == [(1, 0), (1, 0), (0, 0)]
+        with pytest.raises(BudgetExhausted):
+            victim.scores(clean[:2], torch.tensor([0, 1]), candidate=False)
+
     def test_eot_draws_count(self, make_victim: MakeVictim, clean: Tensor) -> None:
         victim = make_victim(NOISE, eot=4, stop="budget")
         victim.loss_and_grad(clean)

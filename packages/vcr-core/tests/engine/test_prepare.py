@@ -95,7 +95,7 @@ def test_a_run_without_its_artifact_prints_the_line_that_makes_it(
         validate_record(record)
     capsys.readouterr()
     assert main([*shlex.split(line)[1:], "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["made"] is False
+    assert json.loads(capsys.readouterr().out)["artifacts"][0]["made"] is False
     assert main(["prepare", str(folder)]) == 0
 
 

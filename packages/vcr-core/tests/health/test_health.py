@@ -10,6 +10,24 @@ from vcr_core.reporters.rows import make_rows
 from vcr_core.summary import RunView
 
 
+def defended(
+    name: str,
+    robust: float,
+    *,
+    adaptive: bool,
+    protocol: dict[str, Any] | None = None,
+    **changes: Any,
+) -> RunView:
+    """A run behind a defense; the robust accuracy is that of the defended model."""
+    run = view(name, 0.0, **changes)
+    experiment = run.manifest["experiment"]
+    experiment["defense"] = [{"name": "jpeg", "quality": 75}]
+    experiment["protocol"] = {"attacker_knows_defense": adaptive, **(protocol or {})}
+    rate = {"value": robust, "k": round(robust * 100), "n": 100, "ci95": [0, 1]}
+    definitions = {**run.summary["definitions"], "defended_robust_accuracy": rate}
+    return RunView(run.folder, run.manifest, [], {"definitions": definitions})
+
+
 def view(
     name: str,
     robust: float,
@@ -67,6 +85,44 @@ def test_only_finished_runs_of_the_same_system_are_compared() -> None:
     small = view("small", 0.1)
     assert comparative_flags([small, view("other", 0.9, eps="4/255", model="n")]) == {}
     assert comparative_flags([small, view("half", 0.9, eps="4/255", status="running")]) == {}
+
+
+def test_an_attack_that_does_better_without_knowing_the_defense() -> None:
+    known, unknown = (
+        defended("known", 0.75, adaptive=True, protocol={"eot": 8}),
+        defended("unknown", 0.67, adaptive=False),
+    )
+    assert comparative_flags([known, unknown]) == {"known": {"unaware-beats-adaptive"}}
+    rows = {row.run: row for row in make_rows([known, unknown])}
+    assert rows["known"].flags == ("unaware-beats-adaptive",)
+    # The worse of both stands beside both, whichever it is.
+    assert [row.extras["worse_robust_accuracy"].value for row in rows.values()] == [0.67, 0.67]
+
+
+def test_the_worse_of_a_pair_is_the_adaptive_one_as_a_rule() -> None:
+    runs = [defended("known", 0.2, adaptive=True), defended("unknown", 0.6, adaptive=False)]
+    assert comparative_flags(runs) == {}
+    assert {row.extras["worse_robust_accuracy"].value for row in make_rows(runs)} == {0.2}
+
+
+def test_less_than_two_points_raise_no_flag() -> None:
+    runs = [defended("known", 0.61, adaptive=True), defended("unknown", 0.6, adaptive=False)]
+    assert comparative_flags(runs) == {}
+    assert {row.extras["worse_robust_accuracy"].value for row in make_rows(runs)} == {0.6}
+
+
+def test_only_runs_that_differ_in_nothing_else_are_a_pair() -> None:
+    known = defended("known", 0.9, adaptive=True)
+    for other in (
+        defended("eps", 0.1, adaptive=False, eps="4/255"),
+        defended("attack", 0.1, adaptive=False, attack="ifgsm"),
+        defended("steps", 0.1, adaptive=False, steps=20),
+        defended("views", 0.1, adaptive=False, protocol={"views": "full"}),
+        defended("running", 0.1, adaptive=False, status="running"),
+        defended("both-known", 0.1, adaptive=True),
+    ):
+        assert comparative_flags([known, other]) == {}
+        assert all("worse_robust_accuracy" not in row.extras for row in make_rows([known, other]))
 
 
 def test_they_reach_the_tables() -> None:

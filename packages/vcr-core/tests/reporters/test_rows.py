@@ -153,7 +153,7 @@ def test_every_flag_of_the_design_is_explained_in_one_sentence() -> None:
         "adaptive-not-applicable",
     }  # fmt: skip
     assert flags <= set(HEALTH_TEXT)
-    assert set(HEALTH_TEXT) - flags == {"leak", "smaller-chunk"}
+    assert set(HEALTH_TEXT) - flags == {"leak", "smaller-chunk", "unaware-beats-adaptive"}
     for text in HEALTH_TEXT.values():
         assert text.endswith(".")
         assert text.count(". ") == 0

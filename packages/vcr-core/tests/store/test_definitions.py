@@ -154,14 +154,6 @@ def test_ineligible_video_without_attacked_corner_is_its_own_attack(ten_records)
     )
 
 
-def test_abstention_is_not_right(corner):
-    record = {
-        "video": "a", "status": "ok", "label": 0, "clean": corner(0, 0),
-        "attacked": {"pred": None},
-    }  # fmt: skip
-    assert definitions.evaluate("asr_untargeted", [record])["value"] == 1.0
-
-
 class TestDraws:
     @pytest.fixture
     def random_records(self, corner):

@@ -12,10 +12,14 @@ _DEFENSES = "vcr_core.testing.toys.broken.defenses"
 _METRICS = "vcr_core.testing.toys.broken.metrics"
 _DATASETS = "vcr_core.testing.toys.broken.datasets"
 
+_TRANSFORMS = "vcr_core.testing.toys.broken.transforms"
+
 _LINEAR = specs.TOY_LINEAR
 _NORM = specs.TOY_BATCH_NORM
 _DESCENT = specs.TOY_DESCENT
 _UNIVERSAL = specs.TOY_UNIVERSAL
+_DROP = specs.TOY_DROP_ONE
+_LATER = specs.TOY_ONE_LATER
 _DARKEN = specs.TOY_DARKEN
 _NOISE = specs.TOY_NOISE
 _QUANTISE = specs.TOY_QUANTISE
@@ -75,6 +79,13 @@ CAUGHT = [
         {"target": f"{_ATTACKS}:IgnoresPrepared"},
         "not used",
     ),
+    ("attack/transforms-whole-videos", _DROP, {"target": f"{_TRANSFORMS}:InPlace"}, "in place"),
+    ("attack/transforms-whole-videos", _DROP, {"target": f"{_TRANSFORMS}:Floats"}, "float64"),
+    ("attack/transforms-whole-videos", _DROP, {"target": f"{_TRANSFORMS}:ShortMap"}, "map of 1"),
+    ("attack/transforms-whole-videos", _LATER, {"stage": "source"}, "a method 'transform'"),
+    ("attack/transforms-seeded", _DROP, {"target": f"{_TRANSFORMS}:Forgetful"}, "global"),
+    ("attack/transforms-seeded", _DROP, {"stochastic": False}, "set stochastic=True"),
+    ("attack/plans-keep-shape", _LATER, {"target": f"{_TRANSFORMS}:OtherShape"}, "became"),
     ("defense/same-shape-range", _DARKEN, {"target": f"{_DEFENSES}:NotANumber"}, "not finite"),
     ("defense/same-shape-range", _DARKEN, {"target": f"{_DEFENSES}:Overshoots"}, "values from"),
     ("defense/same-shape-range", _DARKEN, {"target": f"{_DEFENSES}:DropsClasses"}, "[B, K]"),

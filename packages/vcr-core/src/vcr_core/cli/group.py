@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "status": ("status", "Show how far runs are."),
     "report": ("report", "Show results as tables or pages."),
     "export": ("export", "Write records, tables or videos in other formats."),
+    "cache": ("cache", "Show or delete adversarial clips that runs keep for each other."),
     "doctor": ("doctor", "Check this installation and say what to do."),
     "config": ("config", "Show, explain and check configuration."),
     "new-plugin": ("new_plugin", "Write a new plugin distribution to start from."),

@@ -100,6 +100,10 @@ def _kind_facts(entry: Entry) -> Facts:
             ("gradient", spec.gradient),
             ("stochastic", _yes(spec.stochastic)),
             ("preserves time", _yes(spec.preserves_time)),
+            ("may change labels", _yes(spec.changes_labels)),
+            ("cost", spec.cost),
+            ("offline step", _yes(spec.prepares)),
+            ("certifies", "yes, with certify_n above 0" if spec.certifies else ""),
         ]
     if isinstance(spec, ModelSpec):
         clip = spec.clip

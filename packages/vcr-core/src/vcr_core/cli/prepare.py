@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from vcr_core.artifacts import Artifact
     from vcr_core.config.resolve import Resolved
     from vcr_core.engine.prepare import ProgressFn
+    from vcr_core.specs import Kind
+
+_PREPARED: tuple[Kind, ...] = ("attack", "defense")
 
 
 @click.command("prepare")
@@ -41,18 +44,18 @@ def command(
     again: bool,
     as_json: bool,
 ) -> int:
-    """Run the offline step of an attack, such as training a universal perturbation.
+    """Run the offline steps of attack and defenses, such as training a universal patch.
 
-    REF names an attack; FILE, PRESET and FOLDER name a run, as for vcr run. The artifact goes to
-    the cache folder (VCR_CACHE_DIR). A run that needs one and does not find it prints the command
-    that makes it. An interrupted command goes on where it was.
+    REF names an attack or a defense; FILE, PRESET and FOLDER name a run, as for vcr run. Artifacts
+    go to the cache folder (VCR_CACHE_DIR). A run that needs one and does not find it prints the
+    command that makes it. An interrupted command goes on where it was.
 
     \b
     Examples:
       vcr prepare uap --model tiny-r3d --eps 4/255 --limit 16
       vcr prepare experiment.toml --set prepare.videos=200
     """  # noqa: D301
-    from vcr_core.engine.prepare import MAX_ITERATIONS, TIME_LIMIT_S, Limits, prepare_artifact
+    from vcr_core.engine.prepare import MAX_ITERATIONS, TIME_LIMIT_S, Limits, prepare_all
     from vcr_core.engine.stopping import graceful_stop
     from vcr_core.loading import quiet_stdout
 
@@ -60,7 +63,7 @@ def command(
     for text in resolved.notes:
         click.echo(f"note: {text}", err=True)
     with graceful_stop() as stop, _shown() as progress, quiet_stdout():
-        artifact, made = prepare_artifact(
+        artifacts = prepare_all(
             resolved.experiment,
             limits=Limits(
                 seconds=time_limit or TIME_LIMIT_S,
@@ -70,7 +73,10 @@ def command(
             progress=progress,
             again=again,
         )
-    _tell(artifact, made=made, as_json=as_json)
+    if as_json:
+        emit_json({"schema": 1, "artifacts": [_plain(*one) for one in artifacts]})
+    for one in () if as_json else artifacts:
+        _tell(*one)
     return 0
 
 
@@ -84,23 +90,24 @@ def _resolve(source: str | None, shortcuts: dict[str, Any], overrides: Sequence[
                 f"{source} is a run; what it evaluates is fixed. Leave the other options out"
             )
         return resolve_run(run_document(Path(source)), overrides=overrides)
-    if source is not None and _is_attack(source):
-        if shortcuts.get("attack"):
-            raise click.UsageError(f"two attacks are named: {source} and --attack")
-        shortcuts["attack"] = source.removeprefix("attack/")
-        source = None
+    for kind in _PREPARED:
+        if source is not None and _names(kind, source):
+            if shortcuts.get(kind):
+                raise click.UsageError(f"two {kind}s are named: {source} and --{kind}")
+            shortcuts[kind] = source.removeprefix(f"{kind}/")
+            source = None
     return resolve_run(source, overrides=overrides, shortcuts=shortcuts)
 
 
-def _is_attack(source: str) -> bool:
-    """Return whether a word names an attack rather than a file or a run preset."""
+def _names(kind: Kind, source: str) -> bool:
+    """Return whether a word names a component rather than a file or a run preset."""
     from vcr_core.errors import AmbiguousComponent, NotAvailable, UsageError
     from vcr_core.plugins import registry
 
     if Path(source).exists():
         return False
     try:
-        registry().find("attack", source)
+        registry().find(kind, source)
     except (AmbiguousComponent, NotAvailable):
         return True  # resolving says what is the matter
     except UsageError:
@@ -141,14 +148,17 @@ def _shown() -> AbstractContextManager[ProgressFn]:
     return shown()
 
 
-def _tell(artifact: Artifact, *, made: bool, as_json: bool) -> None:
+def _plain(artifact: Artifact, made: bool) -> dict[str, Any]:
+    return {
+        "folder": str(artifact.folder),
+        "made": made,
+        "sha256": artifact.sha256,
+        "manifest": dict(artifact.manifest),
+    }
+
+
+def _tell(artifact: Artifact, made: bool) -> None:
     manifest = artifact.manifest
-    if as_json:
-        emit_json({
-            "schema": 1, "folder": str(artifact.folder), "made": made,
-            "sha256": artifact.sha256, "manifest": dict(manifest),
-        })  # fmt: skip
-        return
     cost = manifest.get("cost") or {}
     passes = cost.get("backwards", 0) + cost.get("surrogate_backwards", 0)
     training = manifest["made_for"]["training"]

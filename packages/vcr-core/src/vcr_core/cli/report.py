@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from vcr_core.summary import RunView
 
-_BY_SUFFIX = {".html": "html", ".htm": "html", ".md": "md", ".csv": "csv"}
+_BY_SUFFIX = {
+    ".html": "html", ".htm": "html", ".md": "md", ".csv": "csv", ".tex": "latex",
+}  # fmt: skip
 
 
 @click.command("report", epilog="Example: vcr report results --format html")
@@ -25,7 +27,7 @@ _BY_SUFFIX = {".html": "html", ".htm": "html", ".md": "md", ".csv": "csv"}
     "--format",
     "format_",
     metavar="FORMAT",
-    help="terminal (default), html, md, csv, or one that a plugin brings.",
+    help="terminal (default), html, md, latex, csv, or one that a plugin brings.",
 )
 @click.option(
     "--output",
@@ -54,7 +56,7 @@ def command(
     if output is None and chosen == "terminal":
         reporter.show(runs, sys.stdout)
         return
-    if output is None and chosen in ("md", "csv"):
+    if output is None and chosen in ("md", "csv", "latex"):
         click.echo(reporter.text(runs), nl=False)
         return
     target = output or _beside(paths, chosen)

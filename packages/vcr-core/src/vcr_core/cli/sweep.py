@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vcr_core.config.sweep import Combination
+    from vcr_core.sweep_order import Step
 
 
 @click.command("sweep")
@@ -84,27 +85,49 @@ def command(
 
 
 def show_plan(combinations: Sequence[Combination], *, as_json: bool) -> None:
-    """Print the combinations, which are impossible and why."""
+    """Print the combinations: their turn, whose attack they take over, which are impossible."""
+    from vcr_core.sweep_order import sweep_steps
+
+    steps = {step.index: (turn, step) for turn, step in enumerate(sweep_steps(combinations), 1)}
+    turns = {index: turn for index, (turn, _) in steps.items()}
     if as_json:
         emit_json({
             "schema": 1,
             "combinations": [
                 {"values": c.values, "possible": c.resolved is not None, "problem": c.problem,
-                 "notes": list(c.notes)}
-                for c in combinations
+                 "notes": list(c.notes), "turn": turns.get(i), "attack": _attack_text(i, steps),
+                 "attack_of": steps[i][1].attack_of if i in steps else None}
+                for i, c in enumerate(combinations)
             ],
         })  # fmt: skip
         return
     emit_table(
-        ("", "combination", "remarks"),
+        ("", "turn", "combination", "attack", "remarks"),
         [
-            ("run" if c.resolved is not None else "cannot", described(c),
-             c.problem or "; ".join(c.notes))
-            for c in combinations
+            ("run" if c.resolved is not None else "cannot", turns.get(i, ""), described(c),
+             _attack_text(i, steps), c.problem or "; ".join(c.notes))
+            for i, c in sorted(
+                enumerate(combinations), key=lambda pair: turns.get(pair[0], len(combinations) + 1)
+            )
         ],
     )  # fmt: skip
-    count = sum(c.resolved is not None for c in combinations)
-    click.echo(f"{count} of {len(combinations)} combinations can run", err=True)
+    reused = sum(step.attack_of is not None for _, step in steps.values())
+    text = f"{len(steps)} of {len(combinations)} combinations can run"
+    click.echo(
+        f"{text}; {reused} of them reuse the attack of another one" if reused else text, err=True
+    )
+
+
+def _attack_text(index: int, steps: Mapping[int, tuple[int, Step]]) -> str:
+    """Return how the attack of a combination comes about."""
+    if index not in steps:
+        return ""
+    step = steps[index][1]
+    if step.resolved.experiment.attack is None:
+        return "none"
+    if step.attack_of is not None:
+        return f"reused from turn {steps[step.attack_of][0]}"
+    return "adaptive" if step.resolved.experiment.adaptive else "computed"
 
 
 def described(combination: Combination) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
@@ -39,7 +39,7 @@ CORE_KEYS: dict[str, tuple[str, ...]] = {
     "dataset": DatasetKeys.__struct_fields__,
     "model": ("name",),
     "attack": ("name",),
-    "defense": ("name",),
+    "defense": ("name", "attack_params"),
 }
 _NO_DEFAULT_RADIUS = ("l2", "l1", "l0")
 
@@ -252,7 +252,24 @@ class _Sections:
         if named is None:
             return None
         own = {key: value for key, value in table.items() if key not in CORE_KEYS[path[0]]}
-        return choose(named, own, _short(path, self.full), self.problems)
+        chosen = choose(named, own, _short(path, self.full), self.problems)
+        if chosen is not None and "attack_params" in table:
+            return self._under_attack(named, chosen, own, path)
+        return chosen
+
+    def _under_attack(
+        self, named: Named, chosen: Chosen, own: dict[str, Any], path: KeyPath
+    ) -> Chosen | None:
+        """Return a defense with the parameters that it has while an attack looks at it."""
+        inner = _short((*path, "attack_params"), self.full)
+        changed = self.full.get((*path, "attack_params"))
+        if not isinstance(changed, dict):
+            self.problems.add(inner, f"found {found(changed)}; allowed: a table of parameters")
+            return None
+        looked_at = choose(named, {**own, **changed}, inner, self.problems)
+        if looked_at is None or looked_at.params == chosen.params:
+            return looked_at
+        return replace(chosen, attack_params=looked_at.params)
 
     def _threat(self) -> ThreatConfig | None:
         table = self.full.get(("threat",)) or {}

@@ -63,6 +63,8 @@ def _settings(experiment: Experiment) -> Iterator[tuple[str, Any]]:
     for index, link in enumerate(experiment.defenses):
         place = "defense" if len(experiment.defenses) == 1 else f"defense.{index}"
         yield from _parameters(place, link)
+        for key, value in _changed(link.attack_params, link.params):
+            yield f"{place}.attack_params.{key}", value
     for name, table, default, ignored in (
         ("dataset", experiment.dataset_keys, DatasetKeys(), ("name", "limit")),
         ("threat", experiment.threat, ThreatConfig(), ("eps",)),

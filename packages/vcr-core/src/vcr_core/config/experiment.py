@@ -28,6 +28,8 @@ class Chosen:
         version: the provider's version.
         variant: what follows the dot in the reference, or ``""``.
         params: validated parameters with all defaults, as plain data.
+        attack_params: those of a defense while an adaptive attack looks at it, all of them; empty
+            where they are the same.
     """
 
     spec: ComponentSpec
@@ -35,6 +37,7 @@ class Chosen:
     version: str
     variant: str = ""
     params: dict[str, Any] = field(default_factory=dict)
+    attack_params: dict[str, Any] = field(default_factory=dict)
 
     @property
     def ref(self) -> str:
@@ -68,8 +71,20 @@ class Experiment:
 
     @property
     def prepares(self) -> bool:
-        """Whether the attack has an offline step."""
-        return self.attack is not None and bool(getattr(self.attack.spec, "prepares", False))
+        """Whether the attack, with these parameters, has an offline step."""
+        if self.attack is None or not getattr(self.attack.spec, "prepares", False):
+            return False
+        when: tuple[str, str] | None = getattr(self.attack.spec, "prepares_when", None)
+        return when is None or self.attack.params.get(when[0]) == when[1]
+
+    @property
+    def prepared_defenses(self) -> tuple[int, ...]:
+        """Positions of the defenses that have an offline step."""
+        return tuple(
+            position
+            for position, chosen in enumerate(self.defenses)
+            if getattr(chosen.spec, "prepares", False)
+        )
 
     @property
     def adaptive(self) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -40,19 +41,35 @@ _PART_LENGTH = 40
 def identity_of(experiment: Experiment) -> dict[str, Any]:
     """Return what the hash covers, as plain JSON data, without the ids of the videos."""
     attack = experiment.attack
-    identity = {
+    identity: dict[str, Any] = {
         "evaluation_version": EVALUATION_VERSION,
         "seed": experiment.seed,
         "dataset": {**_component(experiment.dataset), **_dataset_keys(experiment)},
         "model": {**_component(experiment.model), **_weights(experiment.model)},
         "attack": _component(attack) if attack else None,
-        "defense": [_component(defense) for defense in experiment.defenses],
+        "defense": [_defense(defense, experiment) for defense in experiment.defenses],
         "threat": _threat(experiment) if attack else None,
         "protocol": _protocol(experiment),
         "metrics": _metrics(experiment) if attack else [],
     }
     # Absent where nothing is prepared: such runs keep the names that they have.
-    return {**identity, "prepare": plain(experiment.prepare)} if experiment.prepares else identity
+    if experiment.prepares or experiment.prepared_defenses:
+        identity["prepare"] = plain(experiment.prepare)
+    return identity
+
+
+def attack_identity(experiment: Experiment) -> dict[str, Any] | None:
+    """Return what determines the adversarial videos of an attack that sees no defense.
+
+    That is the identity without the defenses and without what only judges: two runs with the same
+    one attack the same videos in the same way. ``None`` without an attack, for an attack that
+    knows a defense, and for transforms of what is sampled, which come with the decoding.
+    """
+    attack = experiment.attack
+    if attack is None or experiment.adaptive or getattr(attack.spec, "stage", "") != "frames":
+        return None
+    identity = identity_of(replace(experiment, defenses=()))
+    return {key: value for key, value in identity.items() if key not in ("defense", "metrics")}
 
 
 def run_id(identity: Mapping[str, Any], videos: Iterable[tuple[str, int]]) -> tuple[str, str]:
@@ -90,6 +107,20 @@ def _component(chosen: Chosen) -> dict[str, Any]:
     struct = params_type(chosen.spec)
     params = _without_paths(struct, chosen.params) if struct else dict(chosen.params)
     return {"ref": ref, "version": chosen.version, "params": params}
+
+
+def _defense(chosen: Chosen, experiment: Experiment) -> dict[str, Any]:
+    struct = params_type(chosen.spec)
+    if (
+        struct is None
+        or not chosen.attack_params
+        or not (experiment.attack and experiment.adaptive)
+    ):
+        return _component(chosen)
+    return {
+        **_component(chosen),
+        "attack_params": _without_paths(struct, chosen.attack_params),
+    }
 
 
 def _without_paths(struct: type[msgspec.Struct], params: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def resolved_document(experiment: Experiment, full: Layered) -> dict[str, Any]:
         document["defense"] = chain[0] if len(chain) == 1 else chain
     document["protocol"] = _core_table(experiment.protocol, ProtocolConfig(), full, "protocol")
     document["metrics"] = _metrics(experiment, full)
-    if experiment.prepares:
+    if experiment.prepares or experiment.prepared_defenses:
         document["prepare"] = plain(experiment.prepare)
     document["output"] = plain(experiment.output)
     return document
@@ -89,6 +89,12 @@ def _component(chosen: Chosen, full: Layered, path: tuple[str, ...]) -> dict[str
     table: dict[str, Any] = {"name": chosen.qualified}
     for key, value in chosen.params.items():
         table[key] = _param(chosen.spec, key, value, full, path)
+    changed = {k: v for k, v in chosen.attack_params.items() if v != chosen.params.get(k)}
+    if changed:
+        inner = (*path, "attack_params")
+        table["attack_params"] = {
+            key: _param(chosen.spec, key, value, full, inner) for key, value in changed.items()
+        }
     return table
 
 

@@ -164,6 +164,16 @@ class RuntimeConfig(Table, frozen=True, kw_only=True):
         Annotated[float, Meta(gt=0)] | None,
         Meta(description="seconds after which a video becomes an error; absent = no limit"),
     ] = None
+    reuse: Annotated[
+        bool | Literal["auto"],
+        Meta(
+            description="attack once, judge many defenses: take clips of an equal attack from the "
+            "cache and keep new ones; auto = keep them only in sweeps that need them again"
+        ),
+    ] = "auto"
+    reuse_gb: Annotated[
+        float, Meta(ge=0, description="gigabytes that the cache of reused clips may take")
+    ] = 20.0
 
 
 class ExecutorConfig(Table, frozen=True, kw_only=True):

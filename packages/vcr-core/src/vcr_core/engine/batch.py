@@ -18,7 +18,8 @@ import torch
 
 from vcr_core.engine.contest import Contest, Result
 from vcr_core.engine.decode import Decoded, decode, stackable
-from vcr_core.errors import ModelChanged
+from vcr_core.engine.transform_contest import TransformContest
+from vcr_core.errors import ModelChanged, VideoSkipped
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -150,7 +151,8 @@ class BatchRunner:
         return {v: r.fields for v, r in zip(ids, results, strict=True)}
 
     def _attempt(self, group: list[Decoded], chunk: int | None) -> list[Result]:
-        return Contest(self.setup, group, chunk, self._enter([v.id for v in group])).run()
+        kind = Contest if self.setup.stage == "frames" else TransformContest
+        return kind(self.setup, group, chunk, self._enter([v.id for v in group])).run()
 
     def _with_smaller_chunk(self, group: list[Decoded]) -> Any:
         """Try once more with half the clips at a time, after everything else was let go."""
@@ -181,6 +183,8 @@ class BatchRunner:
         try:
             with time_limit(limit):
                 return work()
+        except VideoSkipped as reason:
+            return {"status": "skipped", "notes": [str(reason)]}
         # The per-video boundary: one video's failure is one record.
         except (Exception, SystemExit) as error:  # noqa: BLE001
             fields = error_fields(error, self._stage)

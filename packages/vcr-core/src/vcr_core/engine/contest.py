@@ -12,10 +12,12 @@ import torch
 
 from vcr_core.adaptive import View
 from vcr_core.engine.measure import distances, readings
+from vcr_core.engine.reuse import GroupReuse
 from vcr_core.engine.surrogates import Surrogates
 from vcr_core.engine.verify import check_answer, fit, untouched
 from vcr_core.errors import BudgetExhausted
 from vcr_core.goals import Goals, choose_targets
+from vcr_core.image_models import ImageModels
 from vcr_core.prediction import corner
 from vcr_core.protocols import AttackContext
 from vcr_core.randomness import VideoRandom
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
     from vcr_core.engine.setup import Setup
 
 StageFn = Callable[[str], None]
+
+ABSTAINED = -1
+"""Stands for a class where a defense refused to name one."""
 
 
 @dataclass(slots=True)
@@ -87,17 +92,21 @@ class Contest:
         gather = videos[0].gather.to(self.device)
         self.plain = View(setup.model, gather, chunk=chunk)
         self.defended = (
+            View(setup.defended, gather, setup.links, chunk=chunk) if setup.links else None
+        )
+        self.attacked_view = (
             View(
-                setup.model,
+                setup.defended,
                 gather,
-                setup.links,
+                setup.attack_links,
                 chunk=chunk,
                 gradient=self.experiment.protocol.gradient,
             )
-            if setup.links
-            else None
+            if setup.links and self.experiment.adaptive
+            else self.plain
         )
         self.threat = setup.threat(self.clean.shape[1])
+        self.reuse = GroupReuse(setup.reuse, videos, chunk, self.device)
         self.clock = _Clock(self.device)
         self.flags: list[set[str]] = [set() for _ in videos]
         self.notes: list[list[str]] = [[] for _ in videos]
@@ -106,7 +115,7 @@ class Contest:
         """Return one result a video, in order."""
         self.stage("clean")
         self.clock.start()
-        clean = self._predict(self.plain, self.clean, "clean", 1)[0]
+        clean = self.reuse.clean(lambda: self._plain_scores(self.clean))
         self._look_for_probabilities()
         clean_defended = self._defended_draws(self.clean)
         self.clock.stop("clean")
@@ -121,6 +130,7 @@ class Contest:
         for i, fields in enumerate(results):
             if clean_defended:
                 fields["clean_defended"] = self._corners(clean_defended, i)
+        self._certify(results)
         attacked_video = None
         if self.setup.attack is not None:
             attacked_video = self._attack(results, clean, clean_defended)
@@ -128,15 +138,32 @@ class Contest:
 
     # -- stages --------------------------------------------------------------------------------
 
+    def _certify(self, results: list[dict[str, Any]]) -> None:
+        """Add a certificate to each video where the defense is asked for it: once, when clean."""
+        if self.defended is None or not self.defended.certifies:
+            return
+        self.stage("certify")
+        self.clock.start()
+        ambient = derive_seed(self.experiment.seed, "\n".join(self.ids), "certify")
+        seeds = [derive_seed(self.experiment.seed, i, "certify") for i in self.ids]
+        with torch.no_grad(), isolated_random_state(ambient):
+            given = self.defended.certificates(self.clean, VideoRandom(seeds, self.device))
+        self.clock.stop("certify")
+        for fields, certificate in zip(results, given, strict=True):
+            fields["certificate"] = certificate
+
     def _attack(
-        self, results: list[dict[str, Any]], clean: Tensor, clean_defended: list[Tensor]
+        self, results: list[dict[str, Any]], clean: Tensor, clean_defended: list[Draw]
     ) -> Tensor:
         experiment = self.experiment
         view_logits, right = clean, clean.argmax(dim=1) == self.labels
         if experiment.adaptive and self.defended is not None:
-            draws = torch.stack(clean_defended)
-            right = (draws.argmax(dim=2) == self.labels).double().mean(dim=0) > 0.5
-            view_logits = draws.logsumexp(dim=0)
+            guesses = torch.tensor([draw.predicted() for draw in clean_defended])
+            right = (guesses.to(self.device) == self.labels).double().mean(dim=0) > 0.5
+            view_logits = torch.stack([draw.scores for draw in clean_defended]).logsumexp(dim=0)
+        if self.setup.rules.access == "none":
+            # What nobody optimised is done to every video, also to those that are wrong anyway.
+            right = torch.ones_like(right)
         rows = right.nonzero().squeeze(1)
         targets = None
         if experiment.threat.targeted:
@@ -149,10 +176,18 @@ class Contest:
             )
         final = self.clean.clone()
         if rows.numel():
-            self._perturb(results, final, rows, targets, view_logits)
+            told = (rows.tolist(), results, self.flags, self.notes)
+            found = self.reuse.recall(*told)
+            if found is not None:
+                final[rows], self.clock.seconds["attack"] = found
+            else:
+                self._perturb(results, final, rows, targets, view_logits)
+                self.reuse.keep(*told, final[rows], self.clock.seconds["attack"])
         self.stage("eval")
         self.clock.start()
-        attacked = self._predict(self.plain, final, "clean", 1)[0]
+        attacked = Draw(
+            self.reuse.attacked(lambda: self._plain_scores(final)), [{} for _ in self.videos]
+        )
         attacked_defended = self._defended_draws(final)
         self.clock.stop("eval")
         eligible = set(rows.tolist())
@@ -163,14 +198,14 @@ class Contest:
             if targets is not None:
                 fields["target"] = int(targets[i])
                 fields["target_policy"] = str(experiment.threat.target)
-            fields["attacked"] = corner(attacked[i], label)
+            fields["attacked"] = attacked.corner(i, label)
             if attacked_defended:
                 fields["attacked_defended"] = self._corners(attacked_defended, i, listed=True)
             if i in eligible:
                 judged = (
                     attacked_defended if experiment.adaptive and attacked_defended else [attacked]
                 )
-                self._judge(i, fields, [draw[i] for draw in judged])
+                self._judge(i, fields, [draw.predicted()[i] for draw in judged])
         self._measure(results, final, sorted(eligible))
         return final
 
@@ -191,12 +226,9 @@ class Contest:
         given = self.clean[rows]
         goals = Goals(self.labels[rows], None if targets is None else targets[rows])
         threat = self.threat
-        view = self.plain
-        if experiment.adaptive and self.defended is not None:
-            view = self.defended
         storage = Storage(threat, given)
         victim = Victim(
-            view,
+            self.attacked_view,
             given,
             goals,
             threat,
@@ -204,17 +236,20 @@ class Contest:
             ids=ids,
             seed=experiment.seed,
             rules=self.setup.rules,
-            clean_logits=view_logits[rows],
+            # With parameters of its own the attacker's view answers otherwise on the clean video.
+            clean_logits=view_logits[rows] if self.setup.attack_links == self.setup.links else None,
         )
         seeds = [derive_seed(experiment.seed, i, "attack") for i in ids]
         told = _Log()
         surrogates = self._surrogates(given, goals, ids)
+        images = ImageModels(self.setup.images, len(ids))
         context = AttackContext(
             threat=threat,
             random=VideoRandom(seeds, self.device),
             ids=ids,
             log=told,
             surrogates=surrogates,
+            image_models=images,
             folder=self.setup.artifact.folder if self.setup.artifact else None,
         )
         self.stage("attack")
@@ -222,7 +257,7 @@ class Contest:
             torch.cuda.reset_peak_memory_stats(self.device)
         ambient = derive_seed(experiment.seed, "\n".join(ids), "attack")
         with (
-            untouched(name, self.setup.model, given) as handed,
+            untouched(name, self.setup.models, given) as handed,
             isolated_random_state(ambient),
         ):
             self.clock.start()
@@ -254,9 +289,11 @@ class Contest:
                 "queries_to_first_success": meter.queries_to_first_success,
                 "mem_peak_bytes": memory,
             }
-            if surrogates is not None:
-                fields["cost"]["surrogate_forwards"] = surrogates.forwards(j)
-                fields["cost"]["surrogate_backwards"] = surrogates.backwards(j)
+            asked = images.meters[j]
+            if surrogates is not None or asked.forwards:
+                more = (surrogates.forwards(j), surrogates.backwards(j)) if surrogates else (0, 0)
+                fields["cost"]["surrogate_forwards"] = asked.forwards + more[0]
+                fields["cost"]["surrogate_backwards"] = asked.backwards + more[1]
             fields["success"] = {"any_query": meter.queries_to_first_success is not None}
             if meter.trace:
                 fields["trace"] = meter.sampled_trace()
@@ -296,11 +333,13 @@ class Contest:
             chunk=self.chunk,
         )
 
-    def _judge(self, i: int, fields: dict[str, Any], draws: Sequence[Tensor]) -> None:
-        """Decide success on the attacker's view, on the video as it is stored."""
+    def _judge(self, i: int, fields: dict[str, Any], predicted: Sequence[int]) -> None:
+        """Decide success on the attacker's view, on the video as it is stored.
+
+        A prediction that the defense refused to make is no success.
+        """
         label, target = self.videos[i].label, fields.get("target")
-        predicted = [int(d.argmax()) for d in draws]
-        changed = [p != label for p in predicted]
+        changed = [p not in (label, ABSTAINED) for p in predicted]
         reached = [p == target for p in predicted]
         met = reached if target is not None else changed
         success = fields.setdefault("success", {})
@@ -321,8 +360,15 @@ class Contest:
     def _measure(self, results: list[dict[str, Any]], final: Tensor, rows: Sequence[int]) -> None:
         self.stage("metrics")
         self.clock.start()
-        for i in rows:
-            results[i]["metrics"] = readings(
+        for i, found in zip(
+            rows, self.reuse.readings(rows, lambda: self._readings(final, rows)), strict=True
+        ):
+            results[i]["metrics"] = found
+        self.clock.stop("metrics")
+
+    def _readings(self, final: Tensor, rows: Sequence[int]) -> list[dict[str, Any]]:
+        return [
+            readings(
                 self.setup.metrics,
                 self.clean[i],
                 final[i],
@@ -330,27 +376,32 @@ class Contest:
                 fps=self.videos[i].fps,
                 seed=derive_seed(self.experiment.seed, self.ids[i], "metric"),
             )
-        self.clock.stop("metrics")
+            for i in rows
+        ]
 
     # -- pieces --------------------------------------------------------------------------------
 
-    def _predict(self, view: View, video: Tensor, role: str, draws: int) -> list[Tensor]:
+    def _predict(self, view: View, video: Tensor, role: str, draws: int) -> list[Draw]:
         ambient = derive_seed(self.experiment.seed, "\n".join(self.ids), role)
         out = []
         with torch.no_grad(), isolated_random_state(ambient):
             for repeat in range(draws):
                 seeds = [derive_seed(self.experiment.seed, i, role, repeat) for i in self.ids]
-                out.append(view(video, VideoRandom(seeds, self.device)))
+                out.append(Draw(*view.detailed(video, VideoRandom(seeds, self.device))))
         return out
 
-    def _defended_draws(self, video: Tensor) -> list[Tensor]:
+    def _plain_scores(self, video: Tensor) -> Tensor:
+        """Return ``[B, K]`` log-probabilities of the bare model."""
+        return self._predict(self.plain, video, "clean", 1)[0].scores
+
+    def _defended_draws(self, video: Tensor) -> list[Draw]:
         if self.defended is None:
             return []
         draws = self.experiment.protocol.eval_repeats if self.defended.stochastic else 1
         return self._predict(self.defended, video, "eval", draws)
 
-    def _corners(self, draws: Sequence[Tensor], i: int, *, listed: bool = False) -> Any:
-        corners = [corner(draw[i], self.videos[i].label) for draw in draws]
+    def _corners(self, draws: Sequence[Draw], i: int, *, listed: bool = False) -> Any:
+        corners = [draw.corner(i, self.videos[i].label) for draw in draws]
         return corners if listed or len(corners) > 1 else corners[0]
 
     def _look_for_probabilities(self) -> None:
@@ -379,7 +430,7 @@ class Contest:
         count, video = len(self.videos), self.ids[i]
         cost = fields.setdefault("cost", {"forwards": 0, "backwards": 0})
         cost["t_decode_s"] = self.videos[i].seconds
-        for stage in ("clean", "attack", "eval", "metrics"):
+        for stage in ("clean", "certify", "attack", "eval", "metrics"):
             if stage in self.clock.seconds:
                 cost[f"t_{stage}_s"] = self.clock.seconds[stage] / count
         cost["chunk"] = self.chunk or 0
@@ -389,6 +440,10 @@ class Contest:
         if artifact is not None:
             fields["artifact"] = artifact.sha256
             if video in artifact.overlap:
+                self.flags[i].add("leak")
+        if self.setup.defense_artifacts:
+            fields["defense_artifacts"] = [a.sha256 for a in self.setup.defense_artifacts]
+            if any(video in a.overlap for a in self.setup.defense_artifacts):
                 self.flags[i].add("leak")
         fields["flags"] = sorted(self.flags[i])
         if self.notes[i]:
@@ -404,6 +459,29 @@ class Contest:
             clean_frames=self.clean[i],
             adversarial_frames=None if final is None else final[i],
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One prediction of a group: ``[B, K]`` log-probabilities, and what the defenses tell."""
+
+    scores: Tensor
+    told: list[dict[str, Any]]
+
+    def predicted(self) -> list[int]:
+        """Return a class for each video, ``ABSTAINED`` where the defense made no prediction."""
+        guesses = self.scores.argmax(dim=1).tolist()
+        return [
+            ABSTAINED if facts.get("abstained") else guess
+            for guess, facts in zip(guesses, self.told, strict=True)
+        ]
+
+    def corner(self, i: int, label: int) -> dict[str, Any]:
+        """Return the record of one video's prediction."""
+        facts = {**corner(self.scores[i], label), **self.told[i]}
+        if facts.get("abstained"):
+            facts["pred"] = facts["p_pred"] = None
+        return facts
 
 
 class _Log:

@@ -14,11 +14,15 @@ from vcr_core.video.sampling import make_plan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from vcr_core.config.schema import ProtocolConfig
     from vcr_core.engine.setup import Setup
+    from vcr_core.protocols import Sampler, VideoItem
     from vcr_core.specs import ClipSpec
+    from vcr_core.video.info import Clip
     from vcr_core.video.sampling import SamplingPlan
 
 
@@ -34,6 +38,7 @@ class Decoded:
         facts: the record's ``input`` field.
         seconds: time it took.
         fps: frames per second, if known.
+        after: what a transform before the sampling made of it.
     """
 
     id: str
@@ -43,24 +48,74 @@ class Decoded:
     facts: dict[str, Any]
     seconds: float
     fps: Any = None
+    after: After | None = None
+
+
+@dataclass(slots=True)
+class After:
+    """A video as it is sampled after a transform.
+
+    Attributes:
+        frames: ``[T2, C, H, W]`` float32 in [0, 1], on the CPU.
+        gather: ``[V, T']`` positions of the clips' frames.
+        facts: the record's ``transform`` field.
+        aligned: whether its frames can be compared with the clean ones one by one.
+        seconds: time the transform took.
+    """
+
+    frames: Tensor
+    gather: Tensor
+    facts: dict[str, Any]
+    aligned: bool
+    seconds: float
 
 
 def decode(setup: Setup, video_id: str) -> Decoded:
     """Read one video as the model's clip specification and the protocol want it."""
+    if setup.stage != "frames":
+        from vcr_core.engine.transforming import decode_transformed
+
+        return decode_transformed(setup, video_id)
     started = time.perf_counter()
     item = setup.dataset.item(video_id)
+    clip = item.source.read(sampler_of(setup))
+    frames, gather = framed(setup, clip.frames, clip.plan)
+    return Decoded(
+        id=video_id,
+        label=setup.label_map[item.label],
+        frames=frames,
+        gather=gather,
+        facts=input_facts(setup, item, clip, clip.plan, frames),
+        seconds=time.perf_counter() - started,
+        fps=clip.fps,
+    )
+
+
+def sampler_of(setup: Setup) -> Sampler:
+    """Return how the model samples a video."""
     spec, protocol = setup.model.clip, setup.experiment.protocol
-    clip = item.source.read(lambda count: plan_for(spec, protocol, count))
-    plan = clip.plan
-    frames = torch.from_numpy(clip.frames).permute(0, 3, 1, 2).to(torch.float32).div_(255)
+    return lambda count: plan_for(spec, protocol, count)
+
+
+def framed(setup: Setup, frames: NDArray[np.uint8], plan: SamplingPlan) -> tuple[Tensor, Tensor]:
+    """Return a plan's distinct frames ``[U, H, W, 3]`` as the attacked tensor, and its gather."""
+    protocol = setup.experiment.protocol
+    video = torch.from_numpy(frames).permute(0, 3, 1, 2).to(torch.float32).div_(255)
     gather = torch.as_tensor(plan.gather, dtype=torch.int64)
     if protocol.space == "input":
-        frames = _to_input(setup, frames)
+        video = _to_input(setup, video)
     if not protocol.tie_frames:
-        frames = frames[gather.flatten()]
+        video = video[gather.flatten()]
         gather = torch.arange(gather.numel()).view_as(gather)
-    info = clip.info
-    facts = {
+    return video.contiguous(), gather
+
+
+def input_facts(
+    setup: Setup, item: VideoItem, clip: Clip, plan: SamplingPlan, frames: Tensor
+) -> dict[str, Any]:
+    """Return the record's ``input`` field."""
+    spec, info = setup.model.clip, clip.info
+    return {
         "sha256": item.source.sha256(),
         "decoder": clip.backend,
         "frames_header": info.header_frames,
@@ -68,17 +123,8 @@ def decode(setup: Setup, video_id: str) -> Decoded:
         "fps": str(clip.fps) if clip.fps is not None else None,
         "size": [int(frames.shape[2]), int(frames.shape[3])],
         "indices": [int(i) for i in plan.distinct],
-        "plan": f"{plan.policy} {spec.frames}x{spec.stride}x{gather.shape[0]} {spec.end}",
+        "plan": f"{plan.policy} {spec.frames}x{spec.stride}x{len(plan.table)} {spec.end}",
     }
-    return Decoded(
-        id=video_id,
-        label=setup.label_map[item.label],
-        frames=frames.contiguous(),
-        gather=gather,
-        facts=facts,
-        seconds=time.perf_counter() - started,
-        fps=clip.fps,
-    )
 
 
 def plan_for(spec: ClipSpec, protocol: ProtocolConfig, count: int) -> SamplingPlan:
@@ -109,6 +155,9 @@ def stackable(videos: Sequence[Decoded]) -> list[list[Decoded]]:
     """Split a batch into groups of equal shape and plan, in order of first appearance."""
     groups: dict[tuple[Any, ...], list[Decoded]] = {}
     for video in videos:
-        key = (tuple(video.frames.shape), video.gather.numpy().tobytes())
+        key: tuple[Any, ...] = (tuple(video.frames.shape), video.gather.numpy().tobytes())
+        if video.after is not None:
+            after = video.after
+            key = (*key, tuple(after.frames.shape), after.gather.numpy().tobytes())
         groups.setdefault(key, []).append(video)
     return list(groups.values())

@@ -1,4 +1,4 @@
-"""The offline step of an attack: what it needs, making it, and finding it before a run."""
+"""Offline steps of attacks and defenses: making what a run will read."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,12 +22,18 @@ from vcr_core.artifacts import (
 )
 from vcr_core.atomic import write_json
 from vcr_core.availability import installed_version
-from vcr_core.engine.artifact import target_classes, wanted_artifact, weights_of
+from vcr_core.engine.artifact import (
+    needs_artifact,
+    target_classes,
+    wanted_artifact,
+    wanted_for_defenses,
+    weights_of,
+)
 from vcr_core.engine.decode import decode
 from vcr_core.engine.setup import Parts, Setup, build_dataset, build_setup
 from vcr_core.errors import ContractViolation, UsageError, VcrError
 from vcr_core.manifest import utc_now
-from vcr_core.preparing import plain_victim, stacked
+from vcr_core.preparing import Bare, plain_victim, stacked
 from vcr_core.protocols import Preparable, PrepareContext
 from vcr_core.seeding import derive_seed, isolated_random_state
 
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
 
     from vcr_core.config.experiment import Experiment
     from vcr_core.engine.decode import Decoded
-    from vcr_core.protocols import TrainingBatch, VideoClassifier, VideoItem
+    from vcr_core.protocols import TrainingBatch, VideoClassifier, VideoDataset, VideoItem
     from vcr_core.victim import Meter
 
 logger = logging.getLogger(__name__)
@@ -82,7 +89,7 @@ def prepare_artifact(
     progress: ProgressFn = lambda _done, _total: None,
     again: bool = False,
 ) -> tuple[Artifact, bool]:
-    """Make the artifact of an experiment, or go on with it, unless it is there.
+    """Make the artifact of an experiment's attack, or go on with it, unless it is there.
 
     Args:
         experiment: a run that will read it.
@@ -98,10 +105,65 @@ def prepare_artifact(
         UsageError: if the experiment needs none.
         PrepareStopped: at a limit; another call goes on.
     """
-    dataset = parts.dataset if parts and parts.dataset is not None else build_dataset(experiment)
+    parts, dataset = _with_dataset(experiment, parts)
     wanted = wanted_artifact(experiment, dataset, parts)
     if wanted is None:
         raise UsageError(_nothing_to_prepare(experiment))
+    return _made(experiment, parts, wanted, None, limits or Limits(), progress, again=again)
+
+
+def prepare_all(
+    experiment: Experiment,
+    *,
+    parts: Parts | None = None,
+    limits: Limits | None = None,
+    progress: ProgressFn = lambda _done, _total: None,
+    again: bool = False,
+) -> list[tuple[Artifact, bool]]:
+    """Make every artifact that a run reads: those of its defenses, then that of its attack.
+
+    Arguments and errors are those of :func:`prepare_artifact`.
+    """
+    limits = limits or Limits()
+    parts, dataset = _with_dataset(experiment, parts)
+    made = [
+        _made(experiment, parts, wanted, position, limits, progress, again=again)
+        for position, wanted in wanted_for_defenses(experiment, dataset, parts).items()
+    ]
+    if not made or needs_artifact(experiment):
+        made.append(
+            prepare_artifact(experiment, parts=parts, limits=limits, progress=progress, again=again)
+        )
+    return made
+
+
+def _with_dataset(experiment: Experiment, parts: Parts | None) -> tuple[Parts, VideoDataset]:
+    given = parts or Parts()
+    dataset = given.dataset if given.dataset is not None else build_dataset(experiment)
+    return replace(given, dataset=dataset), dataset
+
+
+def _made(
+    experiment: Experiment,
+    parts: Parts,
+    wanted: Wanted,
+    position: int | None,
+    limits: Limits,
+    progress: ProgressFn,
+    *,
+    again: bool,
+) -> tuple[Artifact, bool]:
+    """Return the artifact and whether it was made now.
+
+    Args:
+        experiment: a run that will read it.
+        parts: in-memory components.
+        wanted: what to make.
+        position: which defense makes it; ``None`` for the attack.
+        limits: when to stop.
+        progress: told ``(done, total)`` iterations.
+        again: make it anew.
+    """
     if again:
         for folder in (wanted.folder, wanted.unfinished):
             shutil.rmtree(folder, ignore_errors=True)
@@ -112,17 +174,24 @@ def prepare_artifact(
     except ArtifactMissing:
         pass
     wanted.unfinished.mkdir(parents=True, exist_ok=True)
-    setup = build_setup(experiment, replace(parts or Parts(), dataset=dataset), prepared=False)
-    step = _Step(setup, wanted, limits or Limits(), progress)
-    return step.run(), True
+    setup = build_setup(experiment, parts, prepared=False, restored=position is None)
+    return _Step(setup, wanted, position, limits, progress).run(), True
 
 
 class _Step:
-    """One call of an attack's offline step."""
+    """One call of an offline step: of a defense by its position, or of the attack."""
 
-    def __init__(self, setup: Setup, wanted: Wanted, limits: Limits, progress: ProgressFn) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        wanted: Wanted,
+        position: int | None,
+        limits: Limits,
+        progress: ProgressFn,
+    ) -> None:
         self.setup = setup
         self.wanted = wanted
+        self.position = position
         self.limits = limits
         self.progress = progress
         self.surrogates: dict[str, str] = {}
@@ -138,24 +207,28 @@ class _Step:
             PrepareStopped: at a limit.
         """
         experiment = self.setup.experiment
-        attack: Any = self.setup.attack
-        if not isinstance(attack, Preparable):
+        component: Any = (
+            self.setup.attack if self.position is None else self.setup.links[self.position].defense
+        )
+        if not isinstance(component, Preparable):
             raise ContractViolation(
-                f"attack {self.wanted.attack!r} says that it prepares, and has no method 'prepare'"
+                f"{self.wanted.owner} says that it prepares, and has no method 'prepare'"
             )
         before = self._spent()
         self.started = time.monotonic()
         ambient = derive_seed(experiment.seed, "", "prepare")
         try:
-            with isolated_random_state(ambient), self.setup.model.watch():
-                attack.prepare(self.context)
-                unmetered = self.setup.model.unmetered
+            with isolated_random_state(ambient), ExitStack() as watched:
+                for model in self.setup.models:
+                    watched.enter_context(model.watch())
+                component.prepare(self.context)
+                unmetered = sum(model.unmetered for model in self.setup.models)
         finally:
             spent = _added(before, self._cost())
             write_json(self.wanted.unfinished / SPENT_FILE, spent)
         if unmetered:
             raise ContractViolation(
-                f"attack {self.wanted.attack!r} asked the model {unmetered} times without "
+                f"{self.wanted.owner} asked the model {unmetered} times without "
                 "ctx.victim while it prepared"
             )
         return finish_artifact(self.wanted, self._facts(spent))
@@ -166,15 +239,16 @@ class _Step:
         items = [
             replace(dataset.item(video), label=setup.label_map[label]) for video, label in videos
         ]
-        transfer = setup.rules.access == "transfer"
-        adaptive = experiment.adaptive and not transfer
+        of_attack = self.position is None
+        transfer = of_attack and setup.rules.access == "transfer"
+        adaptive = of_attack and experiment.adaptive and not transfer
         # How many frames a video has decides which of them may change.
         threat = setup.threat(len(self._decode(items[0].id).frames))
         victims = plain_victim(
-            cast("VideoClassifier", setup.model),
+            cast("VideoClassifier", setup.defended if adaptive else setup.model),
             threat,
             derive_seed(experiment.seed, "", "prepare"),
-            links=setup.links if adaptive else (),
+            links=setup.attack_links if adaptive else (),
             gradient=experiment.protocol.gradient,
             eot=experiment.protocol.eot if adaptive else 1,
             chunk=experiment.runtime.chunk_clips,
@@ -190,7 +264,12 @@ class _Step:
             device=setup.device,
             surrogates=self._surrogate if transfer else None,
             loader=self._load,
-            opponent=_forbidden(self.wanted.attack) if transfer else victims,
+            opponent=_forbidden(self.wanted.name) if transfer else victims,
+            bare=Bare(
+                cast("VideoClassifier", setup.model),
+                experiment.runtime.chunk_clips,
+                refusal=_refusal(self.wanted.name) if transfer else "",
+            ),
         )
 
     def _tick(self, done: int, total: int) -> None:
@@ -253,7 +332,10 @@ class _Step:
     def _facts(self, spent: Mapping[str, Any]) -> dict[str, Any]:
         experiment, dataset = self.setup.experiment, self.setup.dataset
         training = self.wanted.made_for["training"]
-        chosen = [experiment.dataset, experiment.model, experiment.attack]
+        component = (
+            experiment.attack if self.position is None else experiment.defenses[self.position]
+        )
+        chosen = [experiment.dataset, experiment.model, component]
         owners = {c.distribution for c in chosen if c is not None} | {"vcr-core", "torch"}
         return {
             "made": utc_now(),
@@ -270,12 +352,16 @@ class _Step:
 
 def _forbidden(attack: str) -> Callable[..., Any]:
     def refuse(*_: Any) -> Any:
-        raise ContractViolation(
-            f"attack {attack!r} declares access 'transfer' and asked for the model under attack "
-            "while it prepared; use ctx.surrogate"
-        )
+        raise ContractViolation(_refusal(attack))
 
     return refuse
+
+
+def _refusal(attack: str) -> str:
+    return (
+        f"attack {attack!r} declares access 'transfer' and asked for the model under attack "
+        "while it prepared; use ctx.surrogate"
+    )
 
 
 def _added(before: Mapping[str, Any], now: Mapping[str, float]) -> dict[str, Any]:
@@ -284,7 +370,9 @@ def _added(before: Mapping[str, Any], now: Mapping[str, float]) -> dict[str, Any
 
 def _nothing_to_prepare(experiment: Experiment) -> str:
     if experiment.attack is None:
-        return "there is no attack to prepare; name one with --attack"
+        return "there is nothing to prepare: name an attack with --attack, or a defense"
     if not experiment.prepares:
-        return f"attack {experiment.attack.ref} has no offline step; run it right away"
+        when = getattr(experiment.attack.spec, "prepares_when", None)
+        which = f" unless attack.{when[0]} = {when[1]!r}" if when else ""
+        return f"attack {experiment.attack.ref} has no offline step{which}; run it right away"
     return "threat.eps = 0: nothing may change, so there is nothing to prepare"

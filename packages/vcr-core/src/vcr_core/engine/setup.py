@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from vcr_core.adaptive import DefenseLink
+from vcr_core.checkup import cache_folder
 from vcr_core.components import build
-from vcr_core.engine.artifact import required_artifact
+from vcr_core.engine.artifact import required_artifact, restore_defenses
+from vcr_core.engine.defending import build_links, defended_model
 from vcr_core.engine.memory import keep_freed_memory
 from vcr_core.engine.surrogates import SurrogatePool
 from vcr_core.errors import ComponentUnavailable, ConfigError, ModelChanged, UsageError
+from vcr_core.image_models import ImagePool
 from vcr_core.metering import GuardedModel, frozen
-from vcr_core.specs import AttackSpec, DefenseSpec, MetricSpec
+from vcr_core.specs import AttackSpec, MetricSpec
 from vcr_core.threat import ThreatModel, frame_positions
 from vcr_core.victim import Rules
 
 if TYPE_CHECKING:
+    from vcr_core.adaptive import DefenseLink
     from vcr_core.artifacts import Artifact
     from vcr_core.config.experiment import Chosen, Experiment
+    from vcr_core.engine.reuse import Reuse
     from vcr_core.protocols import Attack, Defense, Metric, VideoClassifier, VideoDataset
 
 
@@ -47,14 +52,19 @@ class Setup:
         label_map: index in the dataset's label space to index in the model's.
         attack: the attack or ``None``.
         links: the defense chain.
+        attack_links: the chain that an adaptive attack sees.
+        defended: the classifier behind the chain; ``model`` unless a defense replaces it.
         metrics: reference, keys and component of each metric.
         threat: the threat model; frame counts are resolved per video group.
         rules: budgets and stop rule.
         device: where tensors live.
         probabilities: whether the model was seen to give probabilities instead of logits.
         is_own_model: whether the model is an object from Python.
+        images: image networks for attacks.
         surrogates: models for attacks with access ``transfer``.
         artifact: what the attack's offline step left.
+        defense_artifacts: what the defenses' offline steps left.
+        reuse: what is taken over from other runs and kept for them.
     """
 
     experiment: Experiment
@@ -63,13 +73,18 @@ class Setup:
     label_map: Sequence[int]
     attack: Attack | None
     links: tuple[DefenseLink, ...]
+    attack_links: tuple[DefenseLink, ...]
+    defended: GuardedModel
     metrics: tuple[tuple[str, tuple[str, ...], Metric], ...]
     device: torch.device
+    images: ImagePool
     rules: Rules = field(default_factory=Rules)
     probabilities: bool | None = None
     is_own_model: bool = False
     surrogates: SurrogatePool | None = None
     artifact: Artifact | None = None
+    defense_artifacts: tuple[Artifact, ...] = ()
+    reuse: Reuse | None = None
 
     def replace_model(self) -> None:
         """Build the model anew after something changed it.
@@ -83,6 +98,19 @@ class Setup:
                 "after this would be measured on the same model"
             )
         self.model.model = frozen(build(self.experiment.model)).to(self.device)
+        self.defended = defended_model(self.experiment, self.links, self.model, self.device)
+
+    @property
+    def models(self) -> tuple[GuardedModel, ...]:
+        """The classifiers that a contest asks: one, or two where a defense replaces the model."""
+        same = self.defended is self.model
+        return (self.model,) if same else (self.model, self.defended)
+
+    @property
+    def stage(self) -> str:
+        """Where the attack acts: ``frames``, ``source`` or ``plan``."""
+        attack = self.experiment.attack
+        return cast("AttackSpec", attack.spec).stage if attack is not None else "frames"
 
     def threat(self, frames: int) -> ThreatModel:
         """Return the threat model for videos of this many frames."""
@@ -98,7 +126,11 @@ class Setup:
 
 
 def build_setup(
-    experiment: Experiment, parts: Parts | None = None, *, prepared: bool = True
+    experiment: Experiment,
+    parts: Parts | None = None,
+    *,
+    prepared: bool = True,
+    restored: bool = True,
 ) -> Setup:
     """Import and construct what the experiment names; ``parts`` take precedence.
 
@@ -106,9 +138,10 @@ def build_setup(
         experiment: what to build.
         parts: in-memory components.
         prepared: whether an attack with an offline step must find its artifact.
+        restored: whether defenses with an offline step must find theirs.
 
     Raises:
-        ArtifactMissing: if the attack's offline step has not been run for this experiment.
+        ArtifactMissing: if an offline step has not been run for this experiment.
         ComponentUnavailable: if something cannot be built here.
         ConfigError: if labels of dataset and model do not meet.
     """
@@ -120,22 +153,33 @@ def build_setup(
     artifact = required_artifact(experiment, dataset, parts) if prepared else None
     model = parts.model if parts.model is not None else build(experiment.model)
     guarded = GuardedModel(frozen(model).to(device))
+    links, attack_links = build_links(experiment, parts.defenses)
+    defense_artifacts: tuple[Artifact, ...] = ()
+    if restored:
+        defense_artifacts = restore_defenses(experiment, dataset, (links, attack_links), parts)
     attack = parts.attack
     if attack is None and experiment.attack is not None:
         attack = build(experiment.attack)
+    images = ImagePool(device, (weights_folder(experiment),))
+    for name in getattr(attack, "image_models", ()):
+        images.model(name)  # what is missing ends a run before its first video
     return Setup(
         experiment=experiment,
         model=guarded,
         dataset=dataset,
         label_map=match_labels(dataset, guarded, experiment),
         attack=attack,
-        links=_links(experiment, parts),
+        links=links,
+        attack_links=attack_links,
+        defended=defended_model(experiment, links, guarded, device),
         metrics=_metrics(experiment, parts),
         device=device,
+        images=images,
         rules=_rules(experiment),
         is_own_model=parts.model is not None,
         surrogates=SurrogatePool(guarded.labels, device),
         artifact=artifact,
+        defense_artifacts=defense_artifacts,
     )
 
 
@@ -149,6 +193,14 @@ def build_dataset(experiment: Experiment) -> VideoDataset:
         chosen = replace(chosen, params={**chosen.params, "root": root})
     dataset: VideoDataset = build(chosen)
     return dataset
+
+
+def weights_folder(experiment: Experiment) -> Path:
+    """Return the folder of weight files: ``[paths] weights``, else ``weights`` in the cache."""
+    paths = experiment.paths
+    if paths.weights:
+        return Path(paths.weights).expanduser()
+    return (Path(paths.cache) if paths.cache else cache_folder()) / "weights"
 
 
 def choose_device(asked: str) -> torch.device:
@@ -198,22 +250,6 @@ def match_labels(
             "that was trained on these classes"
         ) from error
     return [index[name] for name in ours.names]
-
-
-def _links(experiment: Experiment, parts: Parts) -> tuple[DefenseLink, ...]:
-    links = []
-    for position, chosen in enumerate(experiment.defenses):
-        spec = cast("DefenseSpec", chosen.spec)
-        defense = parts.defenses[position] if parts.defenses is not None else build(chosen)
-        links.append(
-            DefenseLink(
-                name=chosen.ref,
-                defense=defense,
-                gradient=getattr(defense, "gradient", spec.gradient),
-                stochastic=bool(getattr(defense, "stochastic", spec.stochastic)),
-            )
-        )
-    return tuple(links)
 
 
 def _metrics(

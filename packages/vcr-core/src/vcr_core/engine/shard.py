@@ -18,6 +18,7 @@ import torch
 
 from vcr_core.engine.batch import BatchRunner
 from vcr_core.engine.clips import ClipKeeper
+from vcr_core.engine.reuse import open_reuse
 from vcr_core.engine.setup import Parts, build_setup
 from vcr_core.engine.stopping import graceful_stop
 from vcr_core.engine.suspects import Suspects
@@ -92,10 +93,9 @@ def run_shard(
     suspects = Suspects(folder, name)
     threads = manifest.get("threads") or task.threads
     with _cpu_threads(threads), graceful_stop() as stop:
-        runner = BatchRunner(
-            build_setup(experiment, parts), manifest["run"], name,
-            on_stage=flight.stage, on_result=keeper,
-        )  # fmt: skip
+        setup = build_setup(experiment, parts)
+        setup.reuse = open_reuse(setup, parts, manifest, torch.get_num_threads())
+        runner = BatchRunner(setup, manifest["run"], name, on_stage=flight.stage, on_result=keeper)
         with RecordWriter(record_path(folder, name, os.getpid())) as writer:
             outcome = _work(
                 runner, experiment.runtime.max_errors, batches, todo, next_attempts(records),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from vcr_core.metering import modules_of
 from vcr_core.threat import Storage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from torch import Tensor
 
@@ -74,8 +74,8 @@ def fit(
 
 
 @contextmanager
-def untouched(name: str, model: GuardedModel, given: Tensor) -> Iterator[Tensor]:
-    """Hand out a copy of ``given`` and check that attack left it, and the model, as they were.
+def untouched(name: str, models: Sequence[GuardedModel], given: Tensor) -> Iterator[Tensor]:
+    """Hand out a copy of ``given`` and check that attack left it, and the models, as they were.
 
     Raises:
         ModelChanged: if parameters or buffers changed.
@@ -83,21 +83,24 @@ def untouched(name: str, model: GuardedModel, given: Tensor) -> Iterator[Tensor]
             or if the model was asked behind the victim's back.
     """
     handed = given.clone()
-    modes = _modes(model)
-    before = _tensors(model)
+    modes = [mode for model in models for mode in _modes(model)]
+    before = [_tensors(model) for model in models]
     try:
-        with model.watch():
+        with ExitStack() as watched:
+            for model in models:
+                watched.enter_context(model.watch())
             yield handed
     finally:
         changed_modes = _restore(modes)
     who = f"attack {name!r}"
-    if _tensors(model) != before:
+    if [_tensors(model) for model in models] != before:
         raise ModelChanged(f"{who} changed the model: its parameters or buffers")
     if changed_modes:
         raise ContractViolation(f"{who} changed the model: its gradient flags or training mode")
-    if model.unmetered:
+    unmetered = sum(model.unmetered for model in models)
+    if unmetered:
         raise ContractViolation(
-            f"{who} made {model.unmetered} forward pass(es) outside of the victim; "
+            f"{who} made {unmetered} forward pass(es) outside of the victim; "
             "hidden queries are not allowed"
         )
     if not torch.equal(handed, given):

@@ -82,11 +82,12 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CurvePanel:
-    """Accuracy over the radius for one model."""
+    """Accuracy over the radius for one model; ``what`` says which accuracy."""
 
     title: str
     subtitle: str
     axis: str
+    what: str = "Robust accuracy"
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     lines: tuple[Line, ...]
@@ -181,8 +182,8 @@ def _bar(row: Row, index: int) -> Bar:
         low=_across(robust.low),
         high=_across(robust.high),
         text=robust.text,
-        title=f"{', '.join(filter(None, (name, detail)))}: robust {_said(robust)}; "
-        f"clean {_said(clean)}",
+        title=f"{', '.join(filter(None, (name, detail)))}: robust {spoken(robust)}; "
+        f"clean {spoken(clean)}",
     )
 
 
@@ -197,7 +198,7 @@ def _curve_panel(
     radii = sorted({row.eps or 0.0 for runs in lines.values() for row in runs})
     ticks, last = [], -1e9
     for eps in [0.0, *radii]:
-        at = _x(eps, largest)
+        at = across(eps, largest)
         if at - last >= 22:
             text = f"{eps * 255:g}" if norm == "linf" else f"{eps:g}"
             ticks.append(Tick(at=at, text=text))
@@ -207,7 +208,7 @@ def _curve_panel(
         subtitle=dataset if several else "",
         axis="ε in 1/255" if norm == "linf" else f"ε ({norm.upper()})",
         x_ticks=tuple(ticks),
-        y_ticks=tuple(Tick(at=_y(v / 100), text=str(v)) for v in (0, 25, 50, 75, 100)),
+        y_ticks=share_ticks(),
         lines=tuple(_line(series[label], runs, largest) for label, runs in sorted(lines.items())),
     )
 
@@ -221,21 +222,36 @@ def _line(series: Series, runs: list[Row], largest: float) -> Line:
         (r.eps or 0.0, f"ε {eps_text(r.norm, r.eps or 0.0)}", r.system.robust) for r in ordered
     ]
     places = [
-        (_x(eps, largest), cell, f"{series.label}, {what}: {_said(cell)}")
+        (across(eps, largest), cell, f"{series.label}, {what}: {spoken(cell)}")
         for eps, what, cell in cells
     ]
-    points = tuple(Point(x=x, y=_y(cell.value or 0.0), title=text) for x, cell, text in places)
-    bounded = [(x, cell.low, cell.high) for x, cell, _ in places]
-    band = ""
-    if all(low is not None and high is not None for _, low, high in bounded):
-        upper = [f"{x:.1f},{_y(high or 0.0):.1f}" for x, _, high in bounded]
-        lower = [f"{x:.1f},{_y(low or 0.0):.1f}" for x, low, _ in reversed(bounded)]
-        band = " ".join(upper + lower)
-    path = "M" + " L".join(f"{p.x:.1f} {p.y:.1f}" for p in points)
-    return Line(series=series, path=path, band=band, points=points)
+    points = tuple(Point(x=x, y=upward(cell.value or 0.0), title=text) for x, cell, text in places)
+    band = band_of([(x, cell) for x, cell, _ in places])
+    return Line(series=series, path=path_of(points), band=band, points=points)
 
 
-def _said(cell: Cell) -> str:
+def path_of(points: Sequence[Point]) -> str:
+    """Return the SVG path through points."""
+    return "M" + " L".join(f"{p.x:.1f} {p.y:.1f}" for p in points)
+
+
+def band_of(places: Sequence[tuple[float, Cell]]) -> str:
+    """Return the SVG point list around intervals; empty where one is missing."""
+    bounded = [(x, cell.low, cell.high) for x, cell in places]
+    if any(low is None or high is None for _, low, high in bounded):
+        return ""
+    upper = [f"{x:.1f},{upward(high or 0.0):.1f}" for x, _, high in bounded]
+    lower = [f"{x:.1f},{upward(low or 0.0):.1f}" for x, low, _ in reversed(bounded)]
+    return " ".join(upper + lower)
+
+
+def share_ticks() -> tuple[Tick, ...]:
+    """Return the ticks of an axis in per cent."""
+    return tuple(Tick(at=upward(v / 100), text=str(v)) for v in (0, 25, 50, 75, 100))
+
+
+def spoken(cell: Cell) -> str:
+    """Return a share in words, with its interval and fraction."""
     if cell.value is None:
         return f"missing ({cell.reason})"
     return f"{cell.text} % {cell.interval} ({cell.fraction})".replace(" ()", "")
@@ -245,9 +261,11 @@ def _across(share: float | None) -> float | None:
     return None if share is None else round(WIDTH * share, 1)
 
 
-def _x(eps: float, largest: float) -> float:
+def across(eps: float, largest: float) -> float:
+    """Return where a radius is on the axis of a curve panel."""
     return round(PLOT_LEFT + (PLOT_RIGHT - PLOT_LEFT) * eps / largest, 1)
 
 
-def _y(share: float) -> float:
+def upward(share: float) -> float:
+    """Return where a share is on the axis of a curve panel."""
     return round(PLOT_BOTTOM - (PLOT_BOTTOM - PLOT_TOP) * share, 1)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from vcr_core.health_text import explain_flag
 from vcr_core.reporters.cells import Cell
+from vcr_core.reporters.extras import EXTRA_TITLES, extra_names
 from vcr_core.reporters.rows import NONE, Row, metric_names
 from vcr_core.reporters.wording import metric_title
 
@@ -53,6 +54,7 @@ def reading_columns(rows: Sequence[Row]) -> list[Column]:
             Column(title="ASR %", get=lambda r: r.asr),
             Column(title="Queries", get=lambda r: r.queries),
         ]
+    columns += [extra_column(name) for name in extra_names(rows)]
     return columns + [metric_column(name) for name in metric_names(rows)]
 
 
@@ -121,6 +123,12 @@ def metric_column(name: str) -> Column:
     """Return the column of one metric."""
     absent = Cell(reason="not measured")
     return Column(title=metric_title(name), get=lambda r: r.metrics.get(name, absent))
+
+
+def extra_column(name: str) -> Column:
+    """Return the column of a number that only some runs have."""
+    absent = Cell(reason="not part of the run")
+    return Column(title=EXTRA_TITLES[name], get=lambda r: r.extras.get(name, absent))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

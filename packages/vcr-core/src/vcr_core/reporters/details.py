@@ -10,6 +10,12 @@ from vcr_core.definitions import DEFINITIONS
 from vcr_core.health_text import explain_flag
 from vcr_core.manifest import table
 from vcr_core.reporters.cells import Cell, cell_from
+from vcr_core.reporters.guarantees import (
+    CertificateDetails,
+    DetectionRow,
+    certificate_details,
+    detection_rows,
+)
 from vcr_core.reporters.rows import Row, eps_text, flag_counts
 from vcr_core.reporters.wording import (
     COST_TITLES,
@@ -104,6 +110,8 @@ class RunDetails:
     versions: tuple[Fact, ...]
     identity: tuple[Fact, ...]
     plugin_failures: tuple[str, ...]
+    certificate: CertificateDetails | None = None
+    detection: tuple[DetectionRow, ...] = ()
 
 
 def run_details(run: RunView, row: Row) -> RunDetails:
@@ -131,6 +139,8 @@ def run_details(run: RunView, row: Row) -> RunDetails:
         versions=_facts(environment.get("versions") or {}),
         identity=_identity(run),
         plugin_failures=tuple(_one_line(f) for f in run.manifest.get("plugin_failures") or ()),
+        certificate=certificate_details(run.summary),
+        detection=detection_rows(run.summary),
     )
 
 
@@ -178,7 +188,7 @@ def _does_not_apply(name: str, row: Row) -> bool:
     return (
         (defended and row.defended is None)
         or (name.endswith("asr_targeted") and not row.targeted)
-        or (not row.norm and name not in ("clean_accuracy", "defended_clean_accuracy", "harm"))
+        or (not row.norm and "clean" not in name and "certified" not in name and name != "harm")
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from vcr_core.reporters.cells import Cell, one_line
+from vcr_core.reporters.extras import extra_names
 from vcr_core.reporters.rows import NONE, Row, metric_names
 
 _DEFENDED = (
@@ -21,8 +22,8 @@ def flat_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
     Shares are fractions in [0, 1]. A missing number is ``None``, and ``missing`` says why.
     """
-    names = metric_names(rows)
-    return [_flat(row, names) for row in rows]
+    names, extras = metric_names(rows), extra_names(rows)
+    return [_flat(row, names, extras) for row in rows]
 
 
 def delimited(rows: Sequence[Row], *, delimiter: str, missing: str) -> str:
@@ -46,7 +47,7 @@ def delimited(rows: Sequence[Row], *, delimiter: str, missing: str) -> str:
     return buffer.getvalue()
 
 
-def _flat(row: Row, names: Sequence[str]) -> dict[str, Any]:
+def _flat(row: Row, names: Sequence[str], extras: Sequence[str]) -> dict[str, Any]:
     headline = row.headline
     cells: dict[str, Cell] = {
         "headline_clean_accuracy": headline.clean,
@@ -57,8 +58,11 @@ def _flat(row: Row, names: Sequence[str]) -> dict[str, Any]:
     for name, part in _DEFENDED:
         cells[name] = getattr(row.defended, part) if row.defended else Cell(reason="no defense")
     cells["asr"] = row.asr
+    cells["defended_asr_untargeted"] = row.defended_asr
     cells["mean_queries"] = row.queries
     cells["mean_attack_s"] = row.seconds
+    absent = Cell(reason="not part of the run")
+    cells.update((name, row.extras.get(name, absent)) for name in extras)
     cells.update((name, row.metrics.get(name, Cell(reason="not measured"))) for name in names)
     flat: dict[str, Any] = {
         "run": row.run,

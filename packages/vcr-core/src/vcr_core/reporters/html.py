@@ -22,7 +22,10 @@ from vcr_core.reporters.columns import (
     reading_columns,
 )
 from vcr_core.reporters.details import run_details
+from vcr_core.reporters.extras import certificate_scope, extra_legends
 from vcr_core.reporters.flat import delimited
+from vcr_core.reporters.guarantees import certified_panels
+from vcr_core.reporters.matrix import matrices
 from vcr_core.reporters.remarks import remarks
 from vcr_core.reporters.rows import NONE, Row, paired_rows
 from vcr_core.reporters.strips import Strip, choose_frames, kept_clips, make_strip
@@ -93,6 +96,7 @@ def _context(
     columns = reading_columns(rows)
     notes = footnotes(rows)
     series, curves = curve_panels(rows)
+    certified_series, certified = certified_panels(ordered)
     return {
         "title": "Robustness report",
         "version": __version__,
@@ -109,10 +113,15 @@ def _context(
         "reasons": missing_reasons(rows, columns),
         "notes": notes,
         "note_numbers": {note.flag: note.number for note in notes},
+        "matrices": matrices(ordered),
         "bars": bar_panels(rows),
         "symbols": SYMBOLS,
         "series": series,
         "curves": curves,
+        "certified_series": certified_series,
+        "certified": certified,
+        "certified_note": certificate_scope([row.certificate for row in rows if row.certificate]),
+        "extra_legends": extra_legends(rows),
         "gallery": gallery,
         "details": [run_details(run, row) for row, run in ordered],
         "csv": delimited(rows, delimiter=",", missing=""),

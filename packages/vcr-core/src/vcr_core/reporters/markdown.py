@@ -17,7 +17,9 @@ from vcr_core.reporters.columns import (
     missing_reasons,
     reading_columns,
 )
-from vcr_core.reporters.rows import Row, make_rows
+from vcr_core.reporters.extras import extra_legends
+from vcr_core.reporters.matrix import Duel, Matrix, Score, matrices
+from vcr_core.reporters.rows import Row, paired_rows
 
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
@@ -28,15 +30,21 @@ _SPECIAL = str.maketrans(
 
 
 class MarkdownReporter:
-    """Writes one table, its footnotes and the reasons of missing numbers."""
+    """Writes a table a dataset with its notes, and defenses against attacks where there are any."""
 
     def text(self, runs: Sequence[RunView]) -> str:
         """Return the report."""
-        rows = make_rows(runs)
+        ordered = paired_rows(runs)
+        rows = [row for row, _ in ordered]
         lines = ["# Robustness report", ""]
         for dataset in sorted({row.dataset for row in rows}):
             members = [row for row in rows if row.dataset == dataset]
             lines += [f"## {escape(dataset)}", "", *_table(members), ""]
+        found = matrices(ordered)
+        if found:
+            lines += ["## Defenses against attacks", ""]
+        for matrix in found:
+            lines += [f"### {escape(matrix.title)}", "", *_matrix(matrix), ""]
         return "\n".join(lines).rstrip() + "\n"
 
     def render(self, runs: Sequence[RunView], out: Path) -> Sequence[Path]:
@@ -72,6 +80,8 @@ def _table(rows: Sequence[Row]) -> list[str]:
     lines += ["", LEGEND]
     if any(row.defended for row in rows):
         lines += ["", f"{LEGEND_DEFENDED} The result is in bold."]
+    for legend in extra_legends(rows):
+        lines += ["", legend]
     reasons = missing_reasons(rows, columns)
     if reasons:
         lines += ["", f"{MISSING} stands for a missing number:", ""]
@@ -80,6 +90,41 @@ def _table(rows: Sequence[Row]) -> list[str]:
         lines.append("")
         lines += [f"[^{note.number}]: `{_code(note.flag)}`: {note.text}" for note in notes]
     return lines
+
+
+def _matrix(matrix: Matrix) -> list[str]:
+    kinds = [
+        kind
+        for kind, has in (("unaware", matrix.has_unaware), ("adaptive", matrix.has_adaptive))
+        if has
+    ]
+    titles = ["Defense", "Clean %"]
+    titles += [f"{attack}, {threat}, {kind}" for attack, threat in matrix.attacks for kind in kinds]
+    lines = [
+        "| " + " | ".join(map(escape, titles)) + " |",
+        "| --- |" + " ---: |" * (len(titles) - 1),
+    ]
+    for line in matrix.lines:
+        texts = [escape(line.defense), line.clean.both]
+        for duel in line.duels:
+            texts += [_score(_met(duel, kind, bare=line.is_bare)) for kind in kinds]
+        lines.append("| " + " | ".join(texts) + " |")
+    for text in matrix.legends:
+        lines += ["", text]
+    return lines
+
+
+def _met(duel: Duel, kind: str, *, bare: bool) -> Score | None:
+    """Return the score to show; without a defense both kinds of attack are the same one."""
+    return duel.adaptive if kind == "adaptive" and not bare else duel.unaware
+
+
+def _score(score: Score | None) -> str:
+    if score is None:
+        return MISSING
+    accuracy = f"**{score.accuracy.text}**" if score.lower else score.accuracy.text
+    mark = "†" if score.reversed else ""
+    return f"{accuracy}{mark} {score.accuracy.interval} / {score.asr.text} {score.asr.interval}"
 
 
 def _cell(column: Column, row: Row) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from vcr_core.manifest import planned_videos
 from vcr_core.reporters.rows import Row
+from vcr_core.reuse_store import REUSED
 
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
@@ -51,6 +52,15 @@ def remarks(ordered: Sequence[tuple[Row, RunView]]) -> list[str]:
         found.append(
             f"{_runs(unaware, 'has', 'have')} a defense that the attacker does not know of. Such "
             "numbers overstate what a defense achieves."
+        )
+    taken = sum(
+        any(str(note).startswith(REUSED) for r in run.records for note in r.get("notes") or ())
+        for _, run in ordered
+    )
+    if taken:
+        found.append(
+            f"{_runs(taken, 'judges', 'judge')} videos that the attack of another run made, the "
+            "same bit for bit; the time of that attack is counted there."
         )
     return found
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from vcr_core.adaptive_pairs import adaptive_pairs
 from vcr_core.health import comparative_flags
 from vcr_core.manifest import component_ref, defense_refs, is_adaptive, is_targeted, table
 from vcr_core.reporters.cells import MISSING, Cell, cell_from
 from vcr_core.reporters.distinctions import with_details
+from vcr_core.reporters.extras import WORSE, extra_cells, worse_cells
 
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
@@ -51,11 +53,14 @@ class Row:
         defended: the pair of the model behind its defense, if there is one.
         asr: attack success rate of the headline pair.
         asr_name: the definition that ``asr`` is an instance of.
+        defended_asr: how often the label of the defended model changed, whatever the headline.
         queries: mean forwards a video.
         seconds: mean attack time a video.
         metrics: distances by name.
         flags: ids of health flags, sorted.
         detail: settings that tell the run from others in the table that would read the same.
+        extras: numbers that only some runs have, by the keys of ``extras.EXTRA_TITLES``.
+        certificate: the summary's certificates, where the run has some.
     """
 
     run: str
@@ -75,11 +80,14 @@ class Row:
     defended: Pair | None
     asr: Cell
     asr_name: str
+    defended_asr: Cell
     queries: Cell
     seconds: Cell
     metrics: Mapping[str, Cell]
     flags: tuple[str, ...]
     detail: str = ""
+    extras: Mapping[str, Cell] = field(default_factory=dict)
+    certificate: Mapping[str, Any] | None = None
 
     @property
     def headline_defended(self) -> bool:
@@ -119,14 +127,16 @@ def make_rows(runs: Iterable[RunView]) -> list[Row]:
 def paired_rows(runs: Iterable[RunView]) -> list[tuple[Row, RunView]]:
     """Return :func:`make_rows` with the run of every row beside it."""
     shown = list(runs)
-    extra = comparative_flags(shown)
-    pairs = with_details([(_flagged(make_row(run), extra), run) for run in shown])
+    flags = comparative_flags(shown)
+    worse = worse_cells(adaptive_pairs(shown))
+    pairs = with_details([(_compared(make_row(run), flags, worse), run) for run in shown])
     return sorted(pairs, key=lambda pair: sort_key(pair[0]))
 
 
-def _flagged(row: Row, extra: Mapping[str, set[str]]) -> Row:
-    """Return ``row`` with the flags that it raises next to the other runs."""
-    return replace(row, flags=tuple(sorted({*row.flags, *extra.get(row.run, ())})))
+def _compared(row: Row, flags: Mapping[str, set[str]], worse: Mapping[str, Cell]) -> Row:
+    """Return ``row`` with what it is next to the other runs: flags, and the worse of a pair."""
+    extras = {WORSE: worse[row.run], **row.extras} if row.run in worse else row.extras
+    return replace(row, flags=tuple(sorted({*row.flags, *flags.get(row.run, ())})), extras=extras)
 
 
 def make_row(run: RunView) -> Row:
@@ -161,6 +171,11 @@ def make_row(run: RunView) -> Row:
         defended=_pair(definitions, "defended_", absent) if defenses else None,
         asr=cell_from(definitions.get(asr_name), share=True, absent=absent),
         asr_name=asr_name,
+        defended_asr=cell_from(
+            definitions.get("defended_asr_untargeted"),
+            share=True,
+            absent=absent if defenses else "no defense",
+        ),
         queries=cost_cell(run, "forwards", absent) if attack else Cell(reason=absent),
         seconds=cost_cell(run, "t_attack_s", absent) if attack else Cell(reason=absent),
         metrics={
@@ -168,6 +183,8 @@ def make_row(run: RunView) -> Row:
             for name, entry in (run.summary.get("metrics") or {}).items()
         },
         flags=tuple(sorted(flag_counts(run))),
+        extras=extra_cells(run.summary),
+        certificate=run.summary.get("certificate"),
     )
 
 

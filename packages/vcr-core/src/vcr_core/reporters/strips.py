@@ -264,8 +264,10 @@ def _prediction(corner: Any, names: Sequence[str]) -> str:
     """Return ``"clap 0.97"``, with the true class's probability where the answer is another."""
     if isinstance(corner, list | tuple):
         corner = corner[0] if corner else None
-    if not isinstance(corner, Mapping) or corner.get("pred") is None:
+    if not isinstance(corner, Mapping):
         return ""
+    if corner.get("pred") is None:
+        return "no prediction: the defense abstained" if corner.get("abstained") else ""
     text = f"predicted {label_name(corner['pred'], names)}"
     if isinstance(corner.get("p_pred"), int | float):
         text += f", p = {corner['p_pred']:.2f}"

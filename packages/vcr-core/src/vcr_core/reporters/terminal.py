@@ -21,6 +21,7 @@ from vcr_core.reporters.columns import (
     missing_reasons,
     reading_columns,
 )
+from vcr_core.reporters.extras import extra_legends
 from vcr_core.reporters.flat import delimited
 from vcr_core.reporters.rows import Row, make_rows
 
@@ -79,6 +80,7 @@ def draw_table(rows: Sequence[Row], console: Console) -> None:
         lines.append(f"{LEGEND_DEFENDED} The result is in bold." if both else LEGEND_HEADLINE)
     if hidden:
         lines.append(f"Left out for lack of width: {', '.join(hidden)}.")
+    lines += extra_legends(rows)
     reasons = missing_reasons(rows, columns)
     if reasons:
         lines.append(f"{MISSING} stands for a missing number: {'; '.join(reasons)}.")

@@ -21,6 +21,10 @@ DEFINITION_TITLES: dict[str, str] = {
     "clean_reject_rate": "Clean videos rejected",
     "attacked_reject_rate": "Attacked videos rejected",
     "detected_or_correct_rate": "Attacked videos rejected or classified correctly",
+    "clean_abstention_rate": "Clean videos without a prediction",
+    "attacked_abstention_rate": "Attacked videos without a prediction",
+    "certified_accuracy": "Certified accuracy",
+    "certified_abstention_rate": "Clean videos without a certificate",
 }
 
 SYMBOLS = (
@@ -61,6 +65,7 @@ COST_TITLES: dict[str, str] = {
     "budget_exhausted": "Budget exhausted",
     "t_decode_s": "Decoding (s)",
     "t_clean_s": "Clean prediction (s)",
+    "t_certify_s": "Certificate (s)",
     "t_attack_s": "Attack (s)",
     "t_eval_s": "Final evaluation (s)",
     "t_metrics_s": "Metrics (s)",

@@ -30,6 +30,14 @@ def _sees_frames(spec: ComponentSpec) -> bool:
     return attack.access != "none" or attack.stage == "frames"
 
 
+def _of_source(spec: ComponentSpec) -> bool:
+    return cast("AttackSpec", spec).stage == "source"
+
+
+def _of_plan(spec: ComponentSpec) -> bool:
+    return cast("AttackSpec", spec).stage == "plan"
+
+
 def _queries(spec: ComponentSpec) -> bool:
     return cast("AttackSpec", spec).access not in ("none", "transfer")
 
@@ -115,18 +123,29 @@ CHECKS: tuple[Check, ...] = (
     Check("model/parameters-frozen", "parameters need no gradient; nothing is in training mode"),
     Check("attack/within-ball", "the result is in each declared norm's ball", _normed),
     Check("attack/within-range", "the result is finite and in [0, 1]", _sees_frames),
-    Check("attack/same-shape-dtype-device", "odd oblong shapes come back as they were"),
+    Check(
+        "attack/same-shape-dtype-device", "odd oblong shapes come back as they were", _sees_frames
+    ),
     Check("attack/eps-zero-is-identity", "radius 0 gives the input bit for bit", _normed),
-    Check("attack/input-untouched", "the input tensor is not changed in place"),
-    Check("attack/seeded", "same seeds, same bits; ambient random state neither used nor changed"),
-    Check("attack/order-independent", "permuting the batch permutes the results"),
+    Check("attack/input-untouched", "the input tensor is not changed in place", _sees_frames),
+    Check(
+        "attack/seeded",
+        "same seeds, same bits; ambient random state neither used nor changed",
+        _sees_frames,
+    ),
+    Check("attack/order-independent", "permuting the batch permutes the results", _sees_frames),
     Check("attack/budget-kept", "budgets of 1, 2, 10 and 1000 forwards are kept", _queries),
-    Check("attack/access-kept", "only calls that the declared access allows are made"),
+    Check(
+        "attack/access-kept", "only calls that the declared access allows are made", _sees_frames
+    ),
     Check("attack/succeeds-on-linear", "a linear model falls well before its optimum", _optimises),
     Check("attack/targeted-moves-target", "the target's probability rises", _targets),
     Check("attack/degenerate-models", "constant and saturated models give no NaN", _queries),
-    Check("attack/model-untouched", "parameters, flags and modes are as before"),
-    Check("attack/output-detached", "the result carries no graph"),
+    Check("attack/model-untouched", "parameters, flags and modes are as before", _sees_frames),
+    Check("attack/output-detached", "the result carries no graph", _sees_frames),
+    Check("attack/transforms-whole-videos", "frames keep size and type, with sources", _of_source),
+    Check("attack/transforms-seeded", "the video's generator alone decides", _of_source),
+    Check("attack/plans-keep-shape", "two plans of the asked shape, or a reason", _of_plan),
     Check("attack/prepare-idempotent", "preparing twice leaves the same files", _prepares),
     Check("attack/prepare-writes-only-its-folder", "no file outside the folder", _prepares),
     Check("attack/fresh-instance-uses-prepared", "a new instance uses the artifacts", _prepares),

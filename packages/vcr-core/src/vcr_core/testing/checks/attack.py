@@ -13,6 +13,7 @@ from torch import Tensor
 from vcr_core.errors import ContractViolation, VcrError
 from vcr_core.metering import modules_of
 from vcr_core.specs import AttackSpec
+from vcr_core.testing.checks import transform
 from vcr_core.testing.checks.ambient import under_state
 from vcr_core.testing.checks.contest import (
     Contest,
@@ -295,6 +296,21 @@ def fresh_instance_uses_prepared(subject: Subject) -> None:
     require(
         not torch.equal(bare, first), "the result is the same without artifacts: they are not used"
     )
+
+
+def transforms_whole_videos(subject: Subject) -> None:
+    """A whole video comes back as uint8 frames of its size, each with its source."""
+    transform.whole_videos(subject)
+
+
+def transforms_seeded(subject: Subject) -> None:
+    """Same seed, same frames; another seed differs where the spec says that it is random."""
+    transform.seeded(subject)
+
+
+def plans_keep_shape(subject: Subject) -> None:
+    """Both plans have as many clips of as many frames as the sampler asks for, or it skips."""
+    transform.plans(subject)
 
 
 def _run(subject: Subject, spec: AttackSpec, contest: Contest) -> Outcome:

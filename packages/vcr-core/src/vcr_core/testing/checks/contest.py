@@ -11,9 +11,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from vcr_core.accounts import Meter
 from vcr_core.adaptive import View
 from vcr_core.errors import BudgetExhausted
 from vcr_core.goals import Goals
+from vcr_core.image_models import CountedImageModel
 from vcr_core.metering import GuardedModel
 from vcr_core.protocols import Attack, AttackContext, VideoClassifier
 from vcr_core.randomness import VideoRandom
@@ -21,6 +23,7 @@ from vcr_core.seeding import derive_seed, isolated_random_state
 from vcr_core.specs import AttackSpec
 from vcr_core.testing.checks.inputs import video
 from vcr_core.testing.contract import Subject
+from vcr_core.testing.toys.images import toy_image_model
 from vcr_core.testing.toys.linear import LinearClassifier
 from vcr_core.threat import Norm, ThreatModel, Unbounded
 from vcr_core.victim import Rules, Victim
@@ -71,6 +74,7 @@ class Contest:
         )
         victim = self._victim(guarded, goals, ids, spec.access)
         helpers: list[Victim] = []
+        images = [Meter() for _ in ids]
 
         def surrogate(name: str) -> Victim:
             stand_in = self._victim(
@@ -89,6 +93,8 @@ class Contest:
             random=VideoRandom([derive_seed(self.seed, i, "attack") for i in ids]),
             ids=ids,
             surrogates=surrogate if spec.access == "transfer" else None,
+            # One toy stands in for every image network.
+            image_models=lambda _name: CountedImageModel(toy_image_model(), images),
             folder=self.folder,
         )
         first = self.clean.clone()

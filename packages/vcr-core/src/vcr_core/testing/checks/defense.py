@@ -11,11 +11,12 @@ from torch import Tensor
 from vcr_core.adaptive import DefenseLink, View
 from vcr_core.errors import NotDifferentiable
 from vcr_core.prediction import aggregate
-from vcr_core.protocols import Defense
+from vcr_core.protocols import Defense, DetailedFn
 from vcr_core.randomness import VideoRandom
 from vcr_core.specs import DefenseSpec
 from vcr_core.testing.checks.ambient import under_state
 from vcr_core.testing.checks.inputs import video
+from vcr_core.testing.checks.prepared import prepare_defense
 from vcr_core.testing.contract import Subject, require
 from vcr_core.testing.toys.defenses import Quantise
 from vcr_core.testing.toys.linear import LinearClassifier
@@ -25,8 +26,8 @@ _VIEWS = 2
 
 def same_shape_range(subject: Subject) -> None:
     """Clips come back with their shape, as finite float32 in [0, 1]; predictions are finite."""
-    defense = _build(subject)
     for clips in (_clips(), _clips(height=33, width=50), _clips().round()):
+        defense = _build(subject, clips)
         seen, predictions = _defended(defense, clips, seed=1)
         require(seen, "the defended function never called the prediction function")
         for part in seen:
@@ -138,9 +139,10 @@ def input_untouched(subject: Subject) -> None:
 
 def accepts_short_clips(subject: Subject) -> None:
     """Clips of 1 and 2 frames are accepted."""
-    defense = _build(subject)
     for frames in (1, 2):
-        seen, predictions = _defended(defense, _clips(frames=frames), seed=1)
+        clips = _clips(frames=frames)
+        defense = _build(subject, clips)
+        seen, predictions = _defended(defense, clips, seed=1)
         require(bool(torch.isfinite(predictions).all()), f"clips of {frames} frames: not finite")
         if hasattr(defense, "apply"):
             require(
@@ -149,8 +151,12 @@ def accepts_short_clips(subject: Subject) -> None:
             )
 
 
-def _build(subject: Subject) -> Defense:
-    return cast(Defense, subject.build())
+def _build(subject: Subject, clips: Tensor | None = None) -> Defense:
+    """Return the defense, prepared for clips like these if it has an offline step."""
+    defense = cast(Defense, subject.build())
+    if _spec(subject).prepares:
+        prepare_defense(defense, _clips() if clips is None else clips)
+    return defense
 
 
 def _spec(subject: Subject) -> DefenseSpec:
@@ -172,7 +178,10 @@ def _clips(frames: int = 4, height: int = 32, width: int = 32) -> Tensor:
 
 
 def _defended(defense: Defense, clips: Tensor, seed: int) -> tuple[list[Tensor], Tensor]:
-    """Return what the model was shown, and the defended predictions ``[B, K]``."""
+    """Return what the model was shown, and the defended predictions ``[B, K]``.
+
+    What a detector shows it for its score comes last.
+    """
     model = LinearClassifier()
     seen: list[Tensor] = []
 
@@ -186,7 +195,10 @@ def _defended(defense: Defense, clips: Tensor, seed: int) -> tuple[list[Tensor],
     random = VideoRandom([seed + row for row in range(rows)])
     with torch.no_grad():
         run: Callable[[Tensor], Tensor] = defense.wrap(predict, random)
-        return seen, run(clips)
+        predictions = run(clips)
+        if isinstance(run, DetailedFn):
+            run.details()
+    return seen, predictions
 
 
 def _equal(first: Any, second: Any) -> bool:

@@ -14,13 +14,20 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from vcr_core.protocols import Preparable, PrepareContext, VideoClassifier, VideoItem
+from vcr_core.protocols import (
+    Preparable,
+    PrepareContext,
+    PreparedDefense,
+    VideoClassifier,
+    VideoItem,
+)
 from vcr_core.specs import AttackSpec
 from vcr_core.testing.checks.contest import Contest, digest, norms_of, spec_of, threat_for
 from vcr_core.testing.checks.inputs import video
 from vcr_core.testing.contract import Subject, require
 from vcr_core.testing.toys.arrays import ArraySource
 from vcr_core.testing.toys.cnn import ToyCnn
+from vcr_core.testing.toys.linear import LinearClassifier
 from vcr_core.threat import ThreatModel
 
 _ITEMS = 4
@@ -45,6 +52,31 @@ def artifacts(subject: Subject, contest: Contest) -> Iterator[Path | None]:
             targets=targets,
         )
         yield folder
+
+
+def prepare_defense(defense: object, clips: Tensor) -> None:
+    """Run a defense's offline step on videos like these clips, and give it the result.
+
+    Args:
+        defense: says in its spec that it prepares.
+        clips: ``[B, V, T', C, H, W]``.
+    """
+    require(
+        isinstance(defense, PreparedDefense),
+        "the spec says prepares=True, but there are no methods 'prepare' and 'restore'",
+    )
+    videos = clips[[i % len(clips) for i in range(_ITEMS)], 0]
+    with tempfile.TemporaryDirectory() as name:
+        cast(PreparedDefense, defense).prepare(
+            PrepareContext(
+                folder=Path(name),
+                items=_items(videos, range(_ITEMS)),
+                seed=1,
+                model=LinearClassifier(frames=clips.shape[2]),
+                threat=threat_for("linf"),
+            )
+        )
+        cast(PreparedDefense, defense).restore(Path(name))
 
 
 def idempotent(subject: Subject) -> None:

@@ -55,6 +55,23 @@ TOY_GRAIN = AttackSpec(
     norms=frozenset({"linf"}),
     stochastic=True,
 )
+TOY_DROP_ONE = AttackSpec(
+    name="toy-drop-one",
+    summary="One frame of the whole video left out",
+    target=f"{_HERE}.transforms:DropOne",
+    access="none",
+    norms=frozenset({"none"}),
+    stage="source",
+    stochastic=True,
+)
+TOY_ONE_LATER = AttackSpec(
+    name="toy-one-later",
+    summary="The sampling, one frame later",
+    target=f"{_HERE}.transforms:OneLater",
+    access="none",
+    norms=frozenset({"none"}),
+    stage="plan",
+)
 TOY_UNIVERSAL = AttackSpec(
     name="toy-universal",
     summary="One colour shift for all videos, prepared offline",
@@ -125,7 +142,8 @@ TOY_CRASH = AttackSpec(
 )
 
 TOYS = (
-    TOY_LINEAR, TOY_CNN, TOY_BATCH_NORM, TOY_DESCENT, TOY_SEARCH, TOY_GRAIN, TOY_UNIVERSAL,
+    TOY_LINEAR, TOY_CNN, TOY_BATCH_NORM, TOY_DESCENT, TOY_SEARCH, TOY_GRAIN, TOY_DROP_ONE,
+    TOY_ONE_LATER, TOY_UNIVERSAL,
     TOY_DARKEN, TOY_QUANTISE, TOY_OPAQUE, TOY_NOISE, TOY_VOTE, TOY_DIFFERENCE, TOY_LOG_ERROR,
     TOY_SHAPES,
 )  # fmt: skip

@@ -1,0 +1,115 @@
+"""Numbers that only some runs have: abstentions, certificates, detection, worst of two attacks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from vcr_core.reporters.cells import Cell, cell_from, format_number
+
+if TYPE_CHECKING:
+    from vcr_core.adaptive_pairs import AdaptivePair
+    from vcr_core.reporters.rows import Row
+    from vcr_core.summary import RunView
+
+WORSE = "worse_robust_accuracy"
+
+EXTRA_TITLES: dict[str, str] = {
+    WORSE: "Worse of both %",
+    "clean_abstention_rate": "Abstains, clean %",
+    "attacked_abstention_rate": "Abstains, attacked %",
+    "certified_accuracy": "Certified %",
+    "average_certified_radius": "ACR (L2)",
+    "auroc": "AUROC",
+    "tpr_at_5_fpr": "TPR at 5 % FPR, %",
+}
+"""Column titles in the order of the columns."""
+
+_RATES = ("clean_abstention_rate", "attacked_abstention_rate", "certified_accuracy")
+
+LEGEND_WORSE = (
+    "Worse of both: the lower robust accuracy of the defended model under this attack, with and "
+    "without knowledge of the defense. It is the one to quote."
+)
+LEGEND_ABSTENTION = (
+    "An abstention counts as wrong in accuracies and as no success of the attack in success rates."
+)
+LEGEND_DETECTION = (
+    "AUROC: attacked against clean videos by the detector's score. TPR at 5 % FPR: attacked videos "
+    "above the threshold that at most 5 % of the clean ones exceed."
+)
+_LINF = 8 / 255
+
+
+def extra_cells(summary: Mapping[str, Any]) -> dict[str, Cell]:
+    """Return the cells that a run's summary has; empty for most runs."""
+    rates = summary.get("definitions") or {}
+    cells = {name: cell_from(rates[name], share=True) for name in _RATES if name in rates}
+    certificate = summary.get("certificate")
+    if isinstance(certificate, Mapping):
+        cells["average_certified_radius"] = cell_from(certificate.get("average_radius"))
+    detection = summary.get("detection")
+    if isinstance(detection, Mapping):
+        cells["auroc"] = cell_from(detection.get("auroc"))
+        cells["tpr_at_5_fpr"] = cell_from(detection.get("tpr_at_5_fpr"), share=True)
+    return cells
+
+
+def worse_cells(pairs: Sequence[AdaptivePair]) -> dict[str, Cell]:
+    """Return, by run, the lower robust accuracy of the defended model among the run's pairs."""
+    worse: dict[str, Cell] = {}
+    for pair in pairs:
+        cells = [_robust(run) for run in (pair.adaptive, pair.unaware)]
+        for run in (pair.adaptive, pair.unaware):
+            found = [*cells, worse.get(run.name, cells[0])]
+            worse[run.name] = min(found, key=lambda cell: cell.value or 0.0)
+    return worse
+
+
+def _robust(run: RunView) -> Cell:
+    return cell_from(run.summary["definitions"]["defended_robust_accuracy"], share=True)
+
+
+def extra_names(rows: Sequence[Row]) -> list[str]:
+    """Return the keys of :data:`EXTRA_TITLES` that some row has."""
+    return [name for name in EXTRA_TITLES if any(name in row.extras for row in rows)]
+
+
+def extra_legends(rows: Sequence[Row]) -> list[str]:
+    """Return what a reader has to know about the extra columns of these rows."""
+    names = set(extra_names(rows))
+    found = []
+    if WORSE in names:
+        found.append(LEGEND_WORSE)
+    if "clean_abstention_rate" in names:
+        found.append(LEGEND_ABSTENTION)
+    if "certified_accuracy" in names:
+        found.append(certificate_legend([row.certificate for row in rows if row.certificate]))
+    if "auroc" in names:
+        found.append(LEGEND_DETECTION)
+    return found
+
+
+def certificate_legend(certificates: Sequence[Mapping[str, Any]]) -> str:
+    """Return what certified numbers mean, and what they say nothing about."""
+    return (
+        "Certified: videos whose true class is certified with an L2 radius above 0, in units of "
+        "the pixel range. ACR: mean certified radius, 0 where the class is wrong or there is none. "
+        + certificate_scope(certificates)
+    )
+
+
+def certificate_scope(certificates: Sequence[Mapping[str, Any]]) -> str:
+    """Return how small L2 radii are beside L∞ budgets: the two must not be read together."""
+    known = [c for c in certificates if c.get("dims") and c.get("largest_radius")]
+    if not known:
+        return "L2 radii say nothing about L∞ budgets."
+    best = max(known, key=lambda c: float(c["largest_radius"]))
+    radius, dims = float(best["largest_radius"]), int(best["dims"])
+    return (
+        f"The largest radius that can be certified here, {format_number(radius)}, is "
+        f"{format_number(255 * radius / math.sqrt(dims))} levels RMS over the {dims} values of a "
+        f"video; an L∞ budget of 8/255 has an L2 norm of up to "
+        f"{format_number(_LINF * math.sqrt(dims))}, so these certificates say nothing about it."
+    )
