@@ -1,0 +1,1 @@
+"""Purification with diffusion models: schedule, denoisers and the defenses built on them."""
