@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 from vcr_defenses.gaussian_blur import GaussianBlur, blur, gaussian_taps, reflect_pad
-from vcr_defenses.params import GaussianBlurParams
+from vcr_defenses.params.spatial import GaussianBlurParams
 
 
 def test_constant_frames_are_kept_up_to_the_border(make_random):

@@ -9,7 +9,7 @@ from vcr_core.protocols import ClipSpec
 from vcr_core.randomness import VideoRandom
 from vcr_defenses.jpeg import Jpeg
 from vcr_defenses.jpeg_codec import CHROMINANCE, LUMINANCE, quantisation_table, soft_round
-from vcr_defenses.params import JpegParams
+from vcr_defenses.params.spatial import JpegParams
 
 RANDOM = VideoRandom([0])
 ZIGZAG = sorted(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from vcr_defenses.params import RotateParams
+from vcr_defenses.params.spatial import RotateParams
 from vcr_defenses.rotate import Rotate, rotate
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from vcr_defenses.params import Per
+    from vcr_defenses.params.common import Per
 
 
 def draw_shape(per: Per, clips: Tensor) -> tuple[int, ...]:

@@ -8,7 +8,7 @@ import torch
 from vcr_core.protocols import InputDefense
 
 from vcr_defenses.draws import by_draw, draw_shape
-from vcr_defenses.params import GaussianBlurParams
+from vcr_defenses.params.spatial import GaussianBlurParams
 from vcr_defenses.pixel_range import clamp_straight_through
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import torch
 from vcr_core.protocols import InputDefense
 
 from vcr_defenses.jpeg_codec import compress, soft_round, straight_through_round, whole_samples
-from vcr_defenses.params import JpegParams
+from vcr_defenses.params.spatial import JpegParams
 from vcr_defenses.pixel_range import clamp_straight_through
 
 if TYPE_CHECKING:

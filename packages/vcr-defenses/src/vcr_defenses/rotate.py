@@ -10,7 +10,7 @@ from torch.nn.functional import affine_grid, grid_sample
 from vcr_core.protocols import InputDefense
 
 from vcr_defenses.draws import by_draw, draw_shape
-from vcr_defenses.params import RotateParams
+from vcr_defenses.params.spatial import RotateParams
 from vcr_defenses.pixel_range import clamp_straight_through
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Parameters of the defenses by family; importing them needs msgspec only."""

@@ -1,0 +1,1 @@
+"""What the defenses say about themselves, by family; data only."""
