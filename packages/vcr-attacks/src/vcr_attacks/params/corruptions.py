@@ -1,0 +1,22 @@
+"""Parameters of the corruptions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+
+class CorruptionParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The parameter that every corruption has."""
+
+    severity: Annotated[int, Meta(ge=0, le=5, description="0 changes nothing, 5 is worst")] = 3
+
+
+class TableParams(CorruptionParams, frozen=True, kw_only=True):
+    """Parameters of corruptions whose strength two publications tabulate differently."""
+
+    table: Annotated[
+        Literal["imagenet-c", "kinetics400-p"],
+        Meta(description="whose five strengths"),
+    ] = "imagenet-c"
