@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 from torch import Tensor, nn
+from vcr_core.accounts import Meter
 from vcr_core.adaptive import DefenseLink, View
 from vcr_core.errors import BudgetExhausted
 from vcr_core.goals import Goals
+from vcr_core.image_models import CountedImageModel, ImageModel
 from vcr_core.metering import GuardedModel
 from vcr_core.protocols import AttackContext, LabelSpace
 from vcr_core.randomness import VideoRandom
@@ -67,6 +69,7 @@ class Outcome:
     victim: Victim
     points: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     surrogates: dict[str, Victim] = field(default_factory=dict)
+    images: list[Meter] = field(default_factory=list)
 
     def predict(self, videos: Tensor) -> Tensor:
         view = self.victim._view
@@ -91,6 +94,7 @@ def _contest(
     links: Sequence[DefenseLink] = (),
     folder: Path | None = None,
     surrogates: dict[str, object] | None = None,
+    images: dict[str, ImageModel] | None = None,
 ) -> Outcome:
     threat = threat or Linf("8/255", quantize=False)
     ids = ids or [f"video-{i}" for i in range(len(clean))]
@@ -106,14 +110,16 @@ def _contest(
         seed=seed,
         rules=Rules(access=access, stop=stop, max_forwards=max_forwards),
     )
-    outcome = Outcome(clean, victim)
+    outcome = Outcome(clean, victim, images=[Meter() for _ in ids])
     ask = {name: getattr(victim, name) for name in ("scores", "loss_and_grad")}
 
     def recorded(name: str) -> Callable[..., object]:
-        def query(video: Tensor, rows: Tensor | None = None, *rest: object) -> object:
+        def query(
+            video: Tensor, rows: Tensor | None = None, *rest: object, **options: object
+        ) -> object:
             chosen = torch.arange(len(clean)) if rows is None else rows
             outcome.points.append((chosen.clone(), video.clone()))
-            return ask[name](video, rows, *rest)
+            return ask[name](video, rows, *rest, **options)
 
         return query
 
@@ -129,8 +135,9 @@ def _contest(
     }  # fmt: skip
     outcome.surrogates = helpers
     context = AttackContext(
-        threat, random, ids, folder=folder, surrogates=helpers.__getitem__ if helpers else None
-    )
+        threat, random, ids, folder=folder, surrogates=helpers.__getitem__ if helpers else None,
+        image_models=lambda name: CountedImageModel((images or {})[name], outcome.images),
+    )  # fmt: skip
     kept, ambient = clean.clone(), torch.get_rng_state()
     with guarded.watch():
         try:

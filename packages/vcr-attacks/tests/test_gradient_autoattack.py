@@ -38,6 +38,29 @@ def test_cost_of_videos_that_stand(contest, tiny, videos, labels_of):
         assert (meter.forwards, meter.backwards) == (21 + 1 + 63 + 200, 20 + 60)
 
 
+def test_the_standard_members_are_the_published_ones():
+    members = dict(AutoAttack(AutoAttackParams(version="standard"))._members())
+    assert list(members) == ["apgd-ce", "apgd-t", "fab-t", "square"]
+    fab = members["fab-t"].params
+    assert (fab.steps, fab.target_classes, fab.boundary) == (100, 9, "each")
+    assert (fab.bias, fab.overshoot, fab.back, fab.restarts) == (0.1, 1.05, 0.9, 1)
+    assert [member.params.steps for member in list(members.values())[:2]] == [100, 100]
+    assert members["square"].params.iterations == 4999
+
+
+def test_fab_ends_a_video_at_its_success(contest, tiny, videos, labels_of):
+    """As a member it does not look for a smaller change."""
+    clean = videos(2, 3, 3, 8, 8)
+    labels = labels_of(tiny, clean)
+    members = dict(AutoAttack(AutoAttackParams(version="standard"))._members())
+    outcome = contest(
+        members["fab-t"], tiny, clean, labels, threat=Linf("64/255"), stop="first_success"
+    )
+    for meter in outcome.victim.meters:
+        assert meter.done
+        assert meter.queries_to_first_success == meter.forwards
+
+
 def test_broken_videos_cost_later_members_nothing(contest, tiny, videos, labels_of):
     clean = videos(3, 3, 3, 8, 8)
     labels = labels_of(tiny, clean)

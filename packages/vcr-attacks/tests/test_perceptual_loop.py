@@ -31,7 +31,7 @@ ATTACKS = [
     pytest.param(Flickering(FlickeringParams(steps=5)), id="flickering"),
     pytest.param(Korhonen(KorhonenParams(steps=5)), id="korhonen"),
     pytest.param(ZhangSsim(ZhangParams(steps=5)), id="zhang-ssim"),
-    pytest.param(Ssah(SsahParams(steps=5, features="logits")), id="ssah"),
+    pytest.param(Ssah(SsahParams(steps=5, features="logits", negatives="own")), id="ssah"),
     pytest.param(Framing(FramingParams(steps=5)), id="framing"),
     pytest.param(Patch(PatchParams(steps=5)), id="patch"),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,9 +14,11 @@ from vcr_attacks.bmtc import Bmtc
 from vcr_attacks.consistency import agreement
 from vcr_attacks.ifgsm import Ifgsm
 from vcr_attacks.mixer import Mixer, features
+from vcr_attacks.mixer_training import _Training
 from vcr_attacks.params.gradient import IfgsmParams
 from vcr_attacks.params.prepared import BmtcParams
 from vcr_core.errors import NotAvailable
+from vcr_core.preparing import load_items
 from vcr_core.protocols import PrepareContext, VideoItem
 from vcr_core.testing.toys.arrays import ArraySource
 from vcr_core.threat import Linf
@@ -83,10 +86,13 @@ def test_bandit_prefers_what_is_rewarded(seed):
     mixer = Mixer.uniform(2, 1)
     seen = torch.zeros(4, 1, 1)
     random = torch.Generator().manual_seed(seed)
+    usual = 0.5
     for _ in range(200):
         chances = mixer.logits(seen).softmax(-1)
         actions = torch.multinomial(chances.flatten(0, 1), 1, generator=random).view(4, 1)
-        mixer.learn(seen, actions, actions[:, 0].float(), rate=0.1, momentum=0.9)
+        reward = actions[:, 0].float()
+        mixer.learn(seen, actions, reward - usual, rate=0.1, momentum=0.9)
+        usual += 0.1 * (float(reward.mean()) - usual)
     assert mixer.logits(seen).softmax(-1)[0, 0, 1] > 0.9
 
 
@@ -95,16 +101,15 @@ def test_policy_gradient_is_that_of_autograd():
     mixer = Mixer.uniform(3, 4)
     mixer.weight = torch.randn(3, 4, generator=random)
     mixer.bias = torch.randn(3, generator=random)
-    mixer.baseline, mixer.spread = torch.tensor(0.2), torch.tensor(1.0)
-    seen, reward = torch.randn(2, 5, 4, generator=random), torch.tensor([1.0, -0.5])
+    mixer.spread = torch.tensor(1.0)
+    seen, advantage = torch.randn(2, 5, 4, generator=random), torch.tensor([0.8, -0.7])
     actions = torch.randint(0, 3, (2, 5), generator=random)
     weight = mixer.weight.clone().requires_grad_()
     chosen = (seen @ weight.T + mixer.bias).log_softmax(-1).gather(-1, actions[..., None])[..., 0]
-    advantage = reward - 0.2
     spread = 1 + 0.1 * (advantage.square().mean() - 1)
     loss = -(chosen.sum(1) * advantage).mean() / spread.sqrt()
     (grad,) = torch.autograd.grad(loss, weight)
-    mixer.learn(seen, actions, reward, rate=0.5, momentum=0.9)
+    mixer.learn(seen, actions, advantage, rate=0.5, momentum=0.9)
     assert torch.allclose(weight.detach() - 0.5 * grad, mixer.weight, atol=1e-6)
 
 
@@ -206,52 +211,44 @@ def test_it_refuses_without_an_artifact(tmp_path, tiny, contest, videos):
         contest(Bmtc(), tiny, videos(1, 3, 3, 8, 8), [0], access="transfer", folder=tmp_path)
 
 
-def test_the_learned_choice_beats_a_random_one(tmp_path):
+def test_rewards_are_measured_against_what_a_video_usually_earns(tmp_path, tiny, videos):
+    items = items_of(videos(2, 3, 3, 8, 8), [0, 1])
+    training = _Training(BmtcParams(), context(tmp_path, tiny, items), torch.zeros(2, 3, 8, 8))
+    training.mixer = Mixer.uniform(2, 4)
+    seen, actions = torch.ones(2, 3, 4), torch.zeros(2, 3, dtype=torch.int64)
+    # A look at each comes first, and what is as usual teaches nothing, however much it is.
+    for _ in range(2):
+        training._learn(("easy", "hard"), seen, actions, torch.tensor([9.0, 0.1]))
+    assert training.mixer.weight.abs().max() == 0
+    training._learn(("easy", "hard"), seen, actions, torch.tensor([9.0, 0.2]))
+    assert (training.mixer.weight[0] > 0).all()
+    assert training.expected == pytest.approx({"easy": 9.0, "hard": 0.13})
+
+
+@pytest.mark.parametrize("name", ["tiny-r3d", "tiny-tsm", "tiny-vit"])
+def test_the_learned_choice_beats_a_random_one(name):
+    """On videos that the mixers (``tools/train_bmtc_mixers.py``) were not trained on."""
     import vcr_core as vcr
 
     pytest.importorskip("vcr_models")
-    model = vcr.load("model", "tiny-tsm")
-    dataset = vcr.load("dataset", "motion")
-    ids = sorted(dataset.ids())[::7]
-    items = [dataset.item(video) for video in ids[:12]]
-    held_out = [dataset.item(video) for video in ids[12:16]]
-    ctx = context(tmp_path, model, items)
-    kept = {b.ids[0]: b for item in items + held_out for b in ctx.load([item])}
+    stored = load((Path(__file__).parent / "data" / "bmtc_mixers.safetensors").read_bytes())
+    backgrounds = stored["backgrounds"]
+    mixer = Mixer.uniform(*stored[f"{name}.weight"].shape)
+    mixer.weight, mixer.bias = stored[f"{name}.weight"], stored[f"{name}.bias"]
+    model = vcr.load("model", name)
+    dataset = vcr.load("dataset", "motion", split="test")
+    held_out = [dataset.item(video) for video in list(dataset.ids())[96:128]]
+    (batch,) = load_items(model.clip, "cpu")(held_out)
 
-    def load_kept(chosen):
-        from vcr_core.protocols import TrainingBatch
-
-        found = [kept[item.id] for item in chosen]
-        return [
-            TrainingBatch(
-                tuple(b.ids[0] for b in found),
-                torch.cat([b.videos for b in found]),
-                torch.cat([b.labels for b in found]),
-                found[0].gather,
-            )
-        ]
-
-    ctx.loader = load_kept
-    Bmtc(BmtcParams(mixer_epochs=25, mixer_batch=6, mixer_rate=1e-2, reward_consistency=0)).prepare(
-        ctx
-    )
-    policy = load((tmp_path / "mixer.safetensors").read_bytes())
-    backgrounds = load((tmp_path / "backgrounds.safetensors").read_bytes())["backgrounds"]
-    mixer = Mixer.uniform(*policy["weight"].shape)
-    mixer.weight, mixer.bias = policy["weight"], policy["bias"]
-    (batch,) = load_kept(held_out)
+    def label(videos):
+        with torch.no_grad():
+            return model.logits(videos)[:, 0].log_softmax(1).gather(1, batch.labels[:, None])
 
     def drop(actions):
         mixed = mixture(batch.videos, fitted(backgrounds, batch.videos), actions, 0.8)
-        mixed = ctx.threat.project(mixed, batch.videos)
-        with torch.no_grad():
-            before, after = (
-                model.logits(v)[:, 0].log_softmax(1).gather(1, batch.labels[:, None]).mean().item()
-                for v in (batch.videos, mixed)
-            )
-        return before - after
+        return float((label(batch.videos) - label(Linf(EPS).project(mixed, batch.videos))).mean())
 
     random = torch.Generator().manual_seed(0)
     shape = batch.videos.shape[:2]
-    chance = [drop(torch.randint(0, len(backgrounds), shape, generator=random)) for _ in range(10)]
-    assert drop(mixer.choice(features(batch.videos))) > sum(chance) / len(chance)
+    chance = [drop(torch.randint(0, len(backgrounds), shape, generator=random)) for _ in range(5)]
+    assert drop(mixer.choice(features(batch.videos))) > max(chance)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 from vcr_attacks.params.query import VbadParams
-from vcr_attacks.vbad import Tentative, Vbad
+from vcr_attacks.vbad import FeatureSigns, Tentative, Vbad
+from vcr_core.accounts import Meter
+from vcr_core.image_models import CountedImageModel, ImageModel
 from vcr_core.randomness import VideoRandom
 from vcr_core.threat import Linf
 
@@ -17,14 +20,57 @@ def test_tentative_directions_are_signs_in_cells_and_change(videos):
     video = videos(2, 3, 3, 8, 12)
     draw = Tentative(video, VideoRandom([1, 2]), 4)
     rows = torch.tensor([0, 1])
-    first, second = draw(rows), draw(rows)
+    first, second = draw(video, rows), draw(video, rows)
     assert first.unique().tolist() == [-1, 1]
     assert torch.equal(first[:, :, :1].expand_as(first), first)
     assert torch.equal(first[..., ::2, :], first[..., 1::2, :])
     assert torch.equal(first[..., ::3], first[..., 2::3])
     assert not torch.equal(first, second)
     assert not torch.equal(first[0], first[1])
-    assert Tentative(video, VideoRandom([1, 2]), None)(rows).shape == video.shape
+    assert Tentative(video, VideoRandom([1, 2]), None)(video, rows).shape == video.shape
+
+
+def pictures():
+    generator = torch.Generator().manual_seed(0)
+    network = nn.Sequential(nn.Conv2d(3, 6, 3, padding=1), nn.Conv2d(6, 4, 3, stride=2))
+    for parameter in network.parameters():
+        parameter.data = torch.randn(parameter.shape, generator=generator) / 5
+    return ImageModel(network, ("0", "1"))
+
+
+def test_signs_lead_to_random_features_of_an_image_network(videos):
+    video, model, meters = videos(2, 3, 3, 8, 12), pictures(), [Meter(), Meter()]
+    rows = torch.tensor([0, 1])
+    signs = FeatureSigns(CountedImageModel(model, meters), VideoRandom([1, 2]), 2, 224)
+    first, second = signs(video, rows), signs(video, rows)
+    assert set(first.unique().tolist()) <= {-1, 0, 1}
+    assert first.abs().mean() > 0.9
+    assert not torch.equal(first, second)
+    assert [(m.forwards, m.backwards) for m in meters] == [(2, 2)] * 2
+    # Signs point away from the random features, whose size is that of |N(0, 1)|.
+    wanted = VideoRandom([1, 2]).normal(3, 4).abs()
+
+    def distance(points):
+        found = model.features(points.flatten(0, 1), 2).mean(dim=(2, 3)).view(2, 3, 4)
+        return (found - wanted).square().sum(dim=2)
+
+    assert (distance(video - 1e-3 * first) < distance(video)).all()
+    alone = FeatureSigns(CountedImageModel(model, meters), VideoRandom([1, 2]), 2, 224)
+    assert torch.equal(alone(video[1:], rows[1:])[0], first[1])
+
+
+def test_an_image_network_is_asked_once_a_step(contest, tiny, videos, labels_of):
+    clean = videos(2, 3, 3, 9, 7)
+    params = VbadParams(iterations=3, samples=6, tentative="net", depth=2)
+    labels = labels_of(tiny, clean)
+    first, again = (
+        contest(Vbad(params), tiny, clean, labels, access="score", images={"net": pictures()})
+        for _ in range(2)
+    )
+    assert torch.equal(first.result, again.result)
+    assert [(m.forwards, m.backwards) for m in first.images] == [(3, 3)] * 2
+    assert [m.forwards for m in first.victim.meters] == [1 + 3 * 7] * 2
+    assert EXACT.within(first.result, clean).all()
 
 
 def test_an_offset_has_one_weight_per_patch(contest, tiny, videos, labels_of):

@@ -53,7 +53,7 @@ def test_every_corner_can_be_drawn():
     random, rows = VideoRandom([0]), torch.tensor([0])
     corners = set()
     for _ in range(300):
-        changed = (moves.propose(clean, rows, 3, random) != clean)[0, 0].any(dim=0)
+        changed = (moves.propose(clean.clone(), rows, 3, random) != clean)[0, 0].any(dim=0)
         where = changed.nonzero()
         corners.add(tuple(where.min(dim=0).values.tolist()))
         assert int(changed.sum()) == 9

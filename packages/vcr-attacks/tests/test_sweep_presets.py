@@ -13,7 +13,9 @@ NAMES = sorted(p.relative_to(ROOT).with_suffix("").as_posix() for p in ROOT.rglo
 
 
 def test_the_shipped_sweeps_are_these() -> None:
-    assert NAMES == ["equal-queries", "paper/table2", "standard"]
+    assert NAMES == [
+        "corruptions", "equal-queries", "mvtamper", "natural", "paper/table2", "standard",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

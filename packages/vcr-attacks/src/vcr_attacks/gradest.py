@@ -56,7 +56,7 @@ class TrackedSlope:
         noise = self._noise.draw(rows)
         slope = self._slope[rows]
         ahead, behind = (
-            points + self._probe * unit_frames(self._queries.masked(slope + side * noise))
+            points + self._probe * unit_frames(self._queries.masked(slope.add(noise, alpha=side)))
             for side in (self._spread, -self._spread)
         )
         change = self._queries.difference(ahead, behind, rows)

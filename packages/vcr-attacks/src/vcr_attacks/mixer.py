@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 GRID = 8
 """Cells in height and width over which the mixer sees the mean colours of a frame."""
 
-_BASELINE_RATE = 0.1
-
+_SPREAD_RATE = 0.1
 
 POSITION_WEIGHT = 8.0
 """Size of a position feature beside the 192 of size about 1 that describe the picture."""
@@ -52,15 +51,13 @@ class Mixer:
         bias: ``[A]``.
         weight_speed: momentum of ``weight``.
         bias_speed: momentum of ``bias``.
-        baseline: running mean of the reward; NaN before the first.
-        spread: running mean square of what a reward differs from it; NaN before the first.
+        spread: running mean square of the advantages; NaN before the first.
     """
 
     weight: Tensor
     bias: Tensor
     weight_speed: Tensor
     bias_speed: Tensor
-    baseline: Tensor
     spread: Tensor
 
     @classmethod
@@ -71,7 +68,6 @@ class Mixer:
             bias=torch.zeros(actions),
             weight_speed=torch.zeros(actions, inputs),
             bias_speed=torch.zeros(actions),
-            baseline=torch.tensor(float("nan")),
             spread=torch.tensor(float("nan")),
         )
 
@@ -84,35 +80,31 @@ class Mixer:
         return self.logits(seen).argmax(dim=-1)
 
     def learn(
-        self, seen: Tensor, actions: Tensor, reward: Tensor, *, rate: float, momentum: float
+        self, seen: Tensor, actions: Tensor, advantage: Tensor, *, rate: float, momentum: float
     ) -> None:
         """Take one step of the policy gradient ``-sum_t log pi(a_t) * (R - b) / s``.
 
-        Williams, Machine Learning 8, 1992, with a baseline ``b``; the running deviation ``s`` makes
-        a learning rate mean the same on models whose losses move much or little. SGD with momentum,
-        by hand: its state is written at the end of an epoch, so that training can be stopped.
+        Williams, Machine Learning 8, 1992; the running deviation ``s`` makes a learning rate mean
+        the same on models whose losses move much or little. SGD with momentum, by hand: its state
+        is written at the end of an epoch, so that training can be stopped.
 
         Args:
             seen: ``[B, T, F]``.
             actions: ``[B, T]`` that were taken.
-            reward: ``[B]`` that they earned.
+            advantage: ``[B]``, by how much each reward differs from the one to expect, ``R - b``.
             rate: learning rate.
             momentum: of the optimiser.
         """
-        if bool(self.baseline.isnan()):
-            self.baseline = reward.mean()
-        advantage = reward - self.baseline
-        self.baseline = self.baseline + _BASELINE_RATE * advantage.mean()
         square = advantage.square().mean()
         if bool(self.spread.isnan()):
             self.spread = square
-        self.spread = self.spread + _BASELINE_RATE * (square - self.spread)
+        self.spread = self.spread + _SPREAD_RATE * (square - self.spread)
         advantage = advantage / self.spread.sqrt().clamp_min(1e-6)
         # d(-log pi(a))/d logits = pi - onehot(a)
         logits = self.logits(seen)
         slope = logits.softmax(dim=-1)
         slope = slope.scatter_add(-1, actions[..., None], -torch.ones_like(slope[..., :1]))
-        slope = slope * advantage.view(-1, *[1] * (slope.ndim - 1)) / len(reward)
+        slope = slope * advantage.view(-1, *[1] * (slope.ndim - 1)) / len(advantage)
         flat, inputs = slope.flatten(0, -2), seen.flatten(0, -2)
         self.weight_speed = momentum * self.weight_speed + flat.T @ inputs
         self.bias_speed = momentum * self.bias_speed + flat.sum(dim=0)

@@ -17,6 +17,8 @@ from vcr_attacks.consistency import agreement
 from vcr_attacks.mixer import Mixer, features
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
     from vcr_core.protocols import PrepareContext, TrainingBatch
 
@@ -26,6 +28,8 @@ BACKGROUNDS_FILE = "backgrounds.safetensors"
 MIXER_FILE = "mixer.safetensors"
 REPORT_FILE = "training.json"
 STATE_FILE = "state.safetensors"
+
+_EXPECTED_RATE = 0.3
 
 
 def train(params: BmtcParams, ctx: PrepareContext) -> None:
@@ -48,6 +52,7 @@ class _Training:
         self.ctx = ctx
         self.backgrounds = backgrounds
         self.clean: dict[str, float] = {}
+        self.expected: dict[str, float] = {}
         self.rewards: list[float] = []
         self.steps = 0
         self.mixer = self._resumed()
@@ -80,11 +85,27 @@ class _Training:
         )
         mixed = self.ctx.threat.project(mixed, videos)
         reward = self._reward(batch, mixed, epoch).cpu()
-        self.mixer.learn(
-            seen, actions, reward, rate=params.mixer_rate, momentum=params.mixer_momentum
-        )
+        self._learn(batch.ids, seen, actions, reward)
         self.steps += 1
         return reward
+
+    def _learn(self, ids: Sequence[str], seen: Tensor, actions: Tensor, reward: Tensor) -> None:
+        """Learn from videos whose usual reward is known, and remember what all have earned.
+
+        Videos differ far more in how easily they lose their label than choices do: against one
+        baseline for all of them, the noise of who was drawn would drown what a choice is worth.
+        """
+        params, expected = self.params, self.expected
+        known = torch.tensor([video in expected for video in ids])
+        if bool(known.any()):
+            usual = reward.new_tensor([expected.get(video, 0.0) for video in ids])
+            self.mixer.learn(
+                seen[known], actions[known], (reward - usual)[known],
+                rate=params.mixer_rate, momentum=params.mixer_momentum,
+            )  # fmt: skip
+        for video, earned in zip(ids, reward.tolist(), strict=True):
+            before = expected.get(video, earned)
+            expected[video] = before + _EXPECTED_RATE * (earned - before)
 
     def _reward(self, batch: TrainingBatch, mixed: Tensor, epoch: int) -> Tensor:
         params, ctx = self.params, self.ctx
@@ -112,7 +133,7 @@ class _Training:
         return reward
 
     def _keep(self) -> None:
-        told = {"rewards": self.rewards, "steps": self.steps}
+        told = {"rewards": self.rewards, "steps": self.steps, "expected": self.expected}
         data = save(self.mixer.tensors(), {"told": json.dumps(told)})
         write_bytes(self.ctx.folder / STATE_FILE, data)
 
@@ -124,4 +145,5 @@ class _Training:
         with safe_open(path, framework="pt") as file:
             told = json.loads(file.metadata()["told"])
         self.rewards, self.steps = told["rewards"], told["steps"]
+        self.expected = told["expected"]
         return Mixer(**load(path.read_bytes()))

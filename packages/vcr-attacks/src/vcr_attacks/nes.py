@@ -34,8 +34,8 @@ class NesSlope:
         pairs: antithetic pairs per estimate.
         sigma: standard deviation of the noise, in the pixel range.
         momentum: weight of the estimates before.
-        pattern: from rows to ``[b, T, C, H, W]``, what the noise of one estimate is multiplied
-            with; absent for 1.
+        pattern: from points and rows to ``[b, T, C, H, W]``, what the noise of one estimate is
+            multiplied with; absent for 1.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class NesSlope:
         pairs: int,
         sigma: float,
         momentum: float,
-        pattern: Callable[[Tensor], Tensor] | None = None,
+        pattern: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
         self._queries = queries
         self._cells = cells
@@ -60,7 +60,7 @@ class NesSlope:
 
     def __call__(self, points: Tensor, rows: Tensor) -> Tensor:
         """Return slopes at ``points``, from as many whole pairs as the budgets allow."""
-        pattern = None if self._pattern is None else self._pattern(rows)
+        pattern = None if self._pattern is None else self._pattern(points, rows)
         total = points.new_zeros(len(rows), *self._cells.shape)
         asked = points.new_zeros(len(rows), 1, 1, 1, 1)
         for _ in range(self._pairs):
@@ -69,14 +69,16 @@ class NesSlope:
             chosen = rows[live]
             if not len(chosen):
                 break
+            # A slice is a view where a mask would copy, and mostly all videos take part.
+            part = slice(None) if len(chosen) == len(rows) else live
             noise = self._random.normal(*self._cells.shape, rows=chosen).to(points)
             offset = self._cells.spread(noise) * self._sigma
             if pattern is not None:
-                offset = offset * pattern[live]
-            here = points[live]
+                offset = offset * pattern[part]
+            here = points[part]
             change = self._queries.difference(here + offset, here - offset, chosen)
-            total[live] += change.view(-1, 1, 1, 1, 1) * noise
-            asked[live] += 1
+            total[part] += change.view(-1, 1, 1, 1, 1) * noise
+            asked[part] += 1
         slope = total / (2 * self._sigma * asked.clamp_min(1))
         self._mean[rows] = self._momentum * self._mean[rows] + (1 - self._momentum) * slope
         spread = self._cells.spread(self._mean[rows])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 import torch
@@ -29,6 +29,7 @@ class Adam:
         lr: step size, in units of the variables.
         betas: decay of the two moments.
         tiny: added to the root of the second moment.
+        moments: what :attr:`moments` gave, to go on from there.
     """
 
     def __init__(
@@ -37,6 +38,7 @@ class Adam:
         lr: float,
         betas: tuple[float, float] = (0.9, 0.999),
         tiny: float = 1e-8,
+        moments: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.lr = lr
         self.betas = betas
@@ -44,6 +46,14 @@ class Adam:
         self._first = torch.zeros_like(like)
         self._second = torch.zeros_like(like)
         self._count = like.new_zeros(len(like))
+        if moments:
+            self._first, self._second = moments["first"], moments["second"]
+            self._count = moments["count"]
+
+    @property
+    def moments(self) -> dict[str, Tensor]:
+        """What is known of every video's gradients so far."""
+        return {"first": self._first, "second": self._second, "count": self._count}
 
     def move(self, grad: Tensor, rows: Tensor) -> Tensor:
         """Return what to subtract from the variables of videos ``rows``; may overwrite ``grad``.

@@ -73,11 +73,7 @@ class Patch(BaseVideoAttack):
         """Return ``[B, 1, 1, H, W]`` bool: the pixels under each video's patch."""
         height, width = video.shape[-2:]
         side = patch_side(self.params.area, height, width)
-        free = video.new_tensor([height - side + 1, width - side + 1])
-        if self.params.place == "random":
-            corners = (random.uniform(2).to(video) * free).long()
-        else:
-            corners = ((free - 1) / 2).long().expand(len(video), 2)
+        corners = patch_corners(video, side, self.params.place, random)
         rows = torch.arange(height, device=video.device).view(1, -1, 1)
         columns = torch.arange(width, device=video.device).view(1, 1, -1)
         top, left = corners[:, 0].view(-1, 1, 1), corners[:, 1].view(-1, 1, 1)
@@ -88,3 +84,19 @@ class Patch(BaseVideoAttack):
 def patch_side(area: float, height: int, width: int) -> int:
     """Return the side of the square that covers ``area`` of a frame, in whole pixels."""
     return int(min(max(1, round((area * height * width) ** 0.5)), height, width))
+
+
+def patch_corners(video: Tensor, side: int, place: str, random: VideoRandom) -> Tensor:
+    """Return ``[B, 2]`` int64, top and left of each video's square.
+
+    Args:
+        video: ``[B, T, C, H, W]``.
+        side: of the square, in pixels.
+        place: ``random`` for a place that each video draws, else the middle.
+        random: one generator per video.
+    """
+    height, width = video.shape[-2:]
+    free = video.new_tensor([height - side + 1, width - side + 1])
+    if place == "random":
+        return (random.uniform(2).to(video) * free).long()
+    return ((free - 1) / 2).long().expand(len(video), 2)

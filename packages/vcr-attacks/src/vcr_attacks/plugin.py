@@ -4,13 +4,35 @@ from __future__ import annotations
 
 from vcr_core import AttackSpec, PresetSource, hookimpl
 
-from vcr_attacks.specs import gradient, perceptual, prepared, query
+from vcr_attacks.specs import (
+    corruptions,
+    gradient,
+    natural,
+    overlays,
+    perceptual,
+    prepared,
+    query,
+    tampering,
+    transfer,
+)
+
+_FAMILIES = (
+    corruptions,
+    gradient,
+    natural,
+    overlays,
+    perceptual,
+    prepared,
+    query,
+    tampering,
+    transfer,
+)
 
 
 @hookimpl
 def vcr_register_attacks() -> list[AttackSpec]:
     """Describe the attacks of this distribution."""
-    return [*gradient.SPECS, *perceptual.SPECS, *prepared.SPECS, *query.SPECS]
+    return [spec for family in _FAMILIES for spec in family.SPECS]
 
 
 @hookimpl

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import torch
 
-from vcr_attacks.sign_loop import Ball, steepest, step_sizes
+from vcr_attacks.sign_loop import Ball, Direction, steepest, step_sizes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -49,14 +49,25 @@ class Queries:
         threat: the threat model.
         clean: ``[B, T, C, H, W]``.
         loss: what decides.
+        ball: projection to use in place of the threat's.
+        candidates: whether points may be answers; see ``Victim.scores``.
     """
 
     def __init__(
-        self, victim: Victim, goals: Goals, threat: ThreatModel, clean: Tensor, loss: Loss
+        self,
+        victim: Victim,
+        goals: Goals,
+        threat: ThreatModel,
+        clean: Tensor,
+        loss: Loss,
+        *,
+        ball: Callable[[Tensor, Tensor], Tensor] | None = None,
+        candidates: bool = True,
     ) -> None:
         self.victim = victim
         self.clean = clean
-        self.ball = Ball(threat, clean)
+        self.ball = ball or Ball(threat, clean)
+        self._candidates = candidates
         self._goals = goals
         self._loss: Loss = loss
         self._mask = threat.mask(clean)
@@ -67,7 +78,8 @@ class Queries:
 
     def losses(self, points: Tensor, rows: Tensor) -> Tensor:
         """Return ``[b]`` for points inside the ball, one query each."""
-        return self._goals.loss(self.victim.scores(points, rows), rows, self._loss)
+        scores = self.victim.scores(points, rows, candidate=self._candidates)
+        return self._goals.loss(scores, rows, self._loss)
 
     def look(self, points: Tensor) -> Tensor:
         """Return ``[B]`` for points ``[B, ...]`` inside the ball, infinite for inactive videos."""
@@ -193,12 +205,33 @@ def follow(
         rows = queries.going_on(3)
         if not rows.numel():
             return
-        slopes = queries.masked(estimate(points[rows], rows))
-        open_still = queries.among(rows, 1)
-        rows = rows[open_still]
-        if not rows.numel():
-            return
-        moves = steps.sizes(rows) * direction(slopes[open_still], rows)
-        moved = queries.ball(points[rows] - moves, rows)
-        kept = steps.judge(rows, queries.losses(moved, rows))
-        points[rows[kept]] = moved[kept]
+        advance(queries, points, rows, steps, estimate, direction)
+
+
+def advance(
+    queries: Queries,
+    points: Tensor,
+    rows: Tensor,
+    steps: Steps,
+    estimate: Estimate,
+    direction: Direction,
+) -> None:
+    """Make one step of :func:`follow` with videos ``rows``, in ``points``.
+
+    Args:
+        queries: how to ask.
+        points: ``[B, T, C, H, W]``; rows that moved are overwritten.
+        rows: ``[b]``, each with three queries left.
+        steps: sizes and acceptance.
+        estimate: asks for pairs; it leaves one query of each video for the new point.
+        direction: unit moves.
+    """
+    slopes = queries.masked(estimate(points[rows], rows))
+    open_still = queries.among(rows, 1)
+    rows = rows[open_still]
+    if not rows.numel():
+        return
+    moves = steps.sizes(rows) * direction(slopes[open_still], rows)
+    moved = queries.ball(points[rows] - moves, rows)
+    kept = steps.judge(rows, queries.losses(moved, rows))
+    points[rows[kept]] = moved[kept]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from vcr_core.errors import IncompatibleComponents
+from vcr_core.threat import clamp_rows
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,8 +34,7 @@ class Ball:
         """Return points ``[b, T, C, H, W]`` of videos ``rows``, projected; may overwrite them."""
         whole = len(rows) == len(self._clean)
         if self._bounds is not None:
-            low, high = self._bounds if whole else (bound[rows] for bound in self._bounds)
-            return adv.clamp_(low, high)
+            return clamp_rows(adv, *self._bounds, None if whole else rows)
         if whole:
             return self._threat.project(adv, self._clean)
         return self._threat.select(rows).project(adv, self._clean[rows])

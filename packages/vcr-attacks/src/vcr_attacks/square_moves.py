@@ -53,7 +53,7 @@ class Moves(Protocol):
         ...
 
     def propose(self, points: Tensor, rows: Tensor, side: int, random: VideoRandom) -> Tensor:
-        """Return candidates near ``points`` ``[b, T, C, H, W]`` of videos ``rows``."""
+        """Return candidates near ``points`` ``[b, T, C, H, W]``, a copy that may be overwritten."""
         ...
 
 
@@ -118,7 +118,6 @@ class VertexMoves:
         apart = self._frames.apart(rows, random)
         channels = points.shape[2]
         draws = random.signs(_REDRAWS, self._frames.signs, channels, 1, 1, rows=rows).to(points)
-        candidates = points.clone()
         for i, row in enumerate(rows.tolist()):
             window = (
                 slice(firsts[i], firsts[i] + self._frames.length),
@@ -128,12 +127,13 @@ class VertexMoves:
             )
             low, high = self._low[row][window], self._high[row][window]
             current = points[i][window]
-            for signs in draws[i]:
+            for redraw in range(_REDRAWS):
+                signs = draws[i, redraw]
                 new = high.where((signs if apart[i] else signs[:1]) > 0, low)
                 if not torch.equal(new, current):
                     break
-            candidates[i][window] = new
-        return candidates
+            current.copy_(new)
+        return points
 
 
 class EnergyMoves:

@@ -12,11 +12,12 @@ from vcr_core.protocols import BaseVideoAttack
 from vcr_attacks.optimiser_loop import Adam, optimise
 from vcr_attacks.params.perceptual import SsahParams
 from vcr_attacks.sign_loop import Ball, answer
+from vcr_attacks.ssah_bank import BANK_FILE, collect, read_bank
 
 if TYPE_CHECKING:
     from torch import Tensor
     from vcr_core.goals import Goals
-    from vcr_core.protocols import AttackContext
+    from vcr_core.protocols import AttackContext, PrepareContext
     from vcr_core.victim import Victim
 
 _SHRINK = 1 - 1e-6
@@ -28,18 +29,40 @@ class Ssah(BaseVideoAttack):
     Luo, Lin, Xie, Wu, Zhao, Zhang, Tao, "Frequency-driven Imperceptible Adversarial Attack on
     Semantic Similarity", CVPR 2022, equations (2) to (9). Adam on ``w = arctanh(2x - 1)``
     minimises :func:`dissimilarity` plus ``weight`` times the change of the Haar approximation
-    band of every frame. Labels play no part in the loss, so there is no targeted form.
+    band of every frame.
 
     The authors move towards the least similar picture of the mini-batch, which makes a result
-    depend on its neighbours. The default looks among changed versions of the video itself.
+    depend on its neighbours. The default moves towards the least similar of reference videos whose
+    features were prepared; targeted, towards the one of the target class that the model is surest
+    of. ``negatives = "own"`` looks among changed versions of the video itself and needs nothing
+    prepared.
 
-    Costs, per video, 5 forward passes to begin with, then at most ``steps`` times two forward and
-    one backward pass (features, then the judgement of the point; one forward pass with
-    ``features = "logits"``), and one at the end. Uses no randomness.
+    Costs, per video, 1 forward pass to begin with (5 with ``negatives = "own"``), then at most
+    ``steps`` times two forward and one backward pass (features, then the judgement of the point;
+    one forward pass with ``features = "logits"``), and one at the end. Uses no randomness.
     """
 
     def __init__(self, params: SsahParams | None = None) -> None:
         self.params = params or SsahParams()
+
+    def prepare(self, ctx: PrepareContext) -> None:
+        """Write ``bank.safetensors``, the pooled features of the training videos.
+
+        Costs two forward passes a training video. Stops and goes on every 16 videos.
+
+        Raises:
+            NotAvailable: if the model has no such layer.
+        """
+        if (ctx.folder / BANK_FILE).exists():
+            return
+        (first,) = ctx.load(ctx.items[:1])
+        layer = self._layer(ctx.victim(first))
+
+        def features(victim: Victim, video: Tensor) -> Tensor:
+            rows = torch.arange(len(video), device=video.device)
+            return self._features(victim, video, rows, layer)
+
+        collect(ctx, features, layer)
 
     def attack(self, victim: Victim, video: Tensor, goals: Goals, ctx: AttackContext) -> Tensor:
         """Return perturbed videos.
@@ -48,21 +71,34 @@ class Ssah(BaseVideoAttack):
             victim: white-box access, of a model with feature layers.
             video: ``[B, T, C, H, W]``, float32 in [0, 1]; not modified.
             goals: what counts as success.
-            ctx: the threat model, of norm ``none`` or ``linf``.
+            ctx: the threat model, of norm ``none`` or ``linf``, and the folder of the artifact.
 
         Raises:
             BudgetExhausted: when no video has budget left; best points are with the victim.
-            IncompatibleComponents: for ``negatives = "batch"`` with a single video.
-            NotAvailable: if the model has no such layer.
+            IncompatibleComponents: for ``negatives = "batch"`` with a single video, or for a
+                target without ``negatives = "bank"``.
+            NotAvailable: if the model has no such layer, if nothing was prepared, or no video of a
+                target class.
         """
         params, threat = self.params, ctx.threat
         if threat.is_zero:
             return video.clone()
+        if goals.targets is not None and params.negatives != "bank":
+            raise IncompatibleComponents(
+                f"ssah: negatives = {params.negatives!r} knows no videos of the target class; set "
+                "attack.negatives = 'bank', or threat.targeted = false"
+            )
+        bank = read_bank(ctx.folder) if params.negatives == "bank" else None
         layer = self._layer(victim)
         everyone = torch.arange(len(video), device=video.device)
         with torch.no_grad():
             own = self._features(victim, video, everyone, layer).detach()
-            other = self._negatives(victim, video, everyone, layer, own)
+            if bank is None:
+                other = self._negatives(victim, video, everyone, layer, own)
+            elif goals.targets is None:
+                other = bank.least_similar(own)
+            else:
+                other = bank.surest(goals.targets, own)
         low = low_band(video, temporal=params.temporal)
         ball = Ball(threat, video)
 

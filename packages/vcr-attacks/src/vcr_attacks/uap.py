@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
-from safetensors.torch import load
-from vcr_core.errors import IncompatibleComponents, NotAvailable
 from vcr_core.protocols import BaseVideoAttack
 
 from vcr_attacks.params.prepared import UapParams
-from vcr_attacks.universal import DELTA_FILE, REPORT_FILE, place, radius_facts, train
+from vcr_attacks.uap_training import UapTraining
+from vcr_attacks.universal import DELTA_FILE, place, prepared
 
 if TYPE_CHECKING:
-    from pathlib import Path
-    from typing import Any
-
     from torch import Tensor
     from vcr_core.goals import Goals
     from vcr_core.protocols import AttackContext, PrepareContext
@@ -49,7 +44,7 @@ class Uap(BaseVideoAttack):
             IncompatibleComponents: for a targeted run with ``algorithm = "deepfool"``.
         """
         if not (ctx.folder / DELTA_FILE).exists():
-            train(self.params, ctx)
+            UapTraining(self.params, ctx).run()
 
     def attack(self, victim: Victim, video: Tensor, goals: Goals, ctx: AttackContext) -> Tensor:
         """Return the videos with the perturbation added, clamped to the pixel range.
@@ -66,44 +61,10 @@ class Uap(BaseVideoAttack):
         """
         if ctx.threat.is_zero:
             return video.clone()
-        report = _report(ctx.folder)
-        have, need = report["threat"], radius_facts(ctx.threat)
-        if have != need:
-            raise IncompatibleComponents(
-                f"the universal perturbation was prepared for {have}, and the run has {need}; "
-                "run vcr prepare with the options of the run"
-            )
-        deltas = load((ctx.folder / DELTA_FILE).read_bytes())["delta"].to(video)  # type: ignore[operator]
-        chosen = deltas[_rows_of(report["targets"], goals)]
+        chosen = prepared("uap", ctx, goals).to(video)
         placed = place(chosen, video.shape[1], (video.shape[3], video.shape[4]))
         point = ctx.threat.project(video + placed, video)
         rows = victim.active()
         if rows.numel():
             victim.scores(point[rows], rows)
         return point
-
-
-def _report(folder: Path | None) -> dict[str, Any]:
-    if folder is None or not (folder / DELTA_FILE).is_file():
-        raise NotAvailable(
-            "attack uap has no perturbation to apply; make it with 'vcr prepare uap' and the "
-            "options of the run"
-        )
-    report: dict[str, Any] = json.loads((folder / REPORT_FILE).read_text(encoding="utf-8"))
-    return report
-
-
-def _rows_of(prepared: list[int] | None, goals: Goals) -> list[int]:
-    """Return which perturbation each video gets."""
-    if goals.targets is None and prepared is None:
-        return [0] * len(goals.labels)
-    if goals.targets is None or prepared is None:
-        have, need = ("untargeted", "targeted")[:: 1 if prepared is None else -1]
-        raise NotAvailable(f"the universal perturbation is {have}, and the run is {need}")
-    missing = sorted({*goals.targets.tolist()} - {*prepared})
-    if missing:
-        raise NotAvailable(
-            f"no universal perturbation was prepared for class {missing[0]} (there are those for "
-            f"{', '.join(map(str, prepared))})"
-        )
-    return [prepared.index(target) for target in goals.targets.tolist()]

@@ -18,3 +18,17 @@ Keep: TypeAlias = Annotated[
         "(first success, else lowest loss) or the last one, as papers do"
     ),
 ]
+Epochs: TypeAlias = Annotated[
+    int, Meta(ge=1, description="passes over the training videos, at most")
+]
+Holdout: TypeAlias = Annotated[
+    float,
+    Meta(
+        ge=0,
+        lt=1,
+        description="share of the training videos that only choose the best pass; rounded down",
+    ),
+]
+StopRate: TypeAlias = (
+    Annotated[float, Meta(gt=0, le=1, description="fooling rate at which training ends")] | None
+)

@@ -33,7 +33,10 @@ class PgdParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     step: (
         Annotated[
             float,
-            Meta(gt=0, description="step size in units of the norm, or auto = 2.5 * eps / steps"),
+            Meta(
+                gt=0,
+                description="step in units of the norm, or auto = eps / 4, more below 10 steps",
+            ),
         ]
         | Literal["auto"]
     ) = "auto"
@@ -138,6 +141,43 @@ class DeepFoolParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tr
     ] = 0.02
 
 
+class FabParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """Parameters of ``fab``."""
+
+    steps: Annotated[int, Meta(ge=1, description="steps of a run")] = 20
+    boundary: Annotated[
+        Literal["each", "nearest"],
+        Meta(
+            description="each: a run to the boundary of one other class after another (FAB-T); "
+            "nearest: in every step to the nearest of them, at a gradient for each (FAB)"
+        ),
+    ] = "each"
+    target_classes: Annotated[
+        int, Meta(ge=1, description="other classes that are looked at, the likeliest first")
+    ] = 3
+    restarts: Annotated[
+        int,
+        Meta(ge=1, description="runs; the first from the clean video, others from random points"),
+    ] = 1
+    bias: Annotated[
+        float, Meta(ge=0, le=1, description="largest weight of the clean video, alpha max")
+    ] = 0.1
+    overshoot: Annotated[
+        float, Meta(ge=1, description="share of the way to the boundary that is gone, eta")
+    ] = 1.05
+    back: Annotated[
+        float,
+        Meta(gt=0, lt=1, description="share of a change that is kept after a success, beta"),
+    ] = 0.9
+    distance: Annotated[
+        Literal["l2", "linf"],
+        Meta(description="what is small where threat.norm is 'none'; else it is that norm"),
+    ] = "l2"
+    smallest: Annotated[
+        bool, Meta(description="search on for a smaller change; off: as the run's stop rule says")
+    ] = True
+
+
 class AutoAttackParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Parameters of ``autoattack``. Norm and radius are the threat's."""
 
@@ -145,7 +185,7 @@ class AutoAttackParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=
         Literal["fast", "standard", "rand"],
         Meta(
             description="fast: APGD-CE and APGD-T with 20 steps, 200 queries of Square; standard: "
-            "100 steps, 9 classes, 5000 queries; rand: APGD-CE and APGD-DLR, set protocol.eot"
+            "100 steps, 9 classes, FAB-T, 5000 queries; rand: APGD-CE, APGD-DLR, set protocol.eot"
         ),
     ] = "fast"
 

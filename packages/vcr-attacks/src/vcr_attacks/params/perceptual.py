@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
 from vcr_attacks.params.common import GradientLoss, Keep, Steps
+
+Bound: TypeAlias = Annotated[
+    float,
+    Meta(
+        gt=0,
+        le=1,
+        description="largest offset where threat.norm is 'none'; with 'linf' it is threat.eps",
+    ),
+]
+ShapeWeight: TypeAlias = Annotated[
+    float, Meta(ge=0, description="weight of thickness and roughness, the paper's lambda")
+]
+Thickness: TypeAlias = Annotated[
+    float, Meta(ge=0, description="share of the mean square of the offsets, beta 1")
+]
+Roughness: TypeAlias = Annotated[
+    float, Meta(ge=0, description="share of their changes over time, beta 2")
+]
+FlickerLoss: TypeAlias = Annotated[
+    Literal["flicker", "ce", "margin"],
+    Meta(description="flicker is the paper's hinge on probabilities, and ce when targeted"),
+]
 
 
 class StadvParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -39,26 +61,11 @@ class FlickeringParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 
     steps: Steps = 200
     lr: Annotated[float, Meta(gt=0, le=1, description="Adam's step in the pixel range")] = 0.005
-    bound: Annotated[
-        float,
-        Meta(
-            gt=0, le=1,
-            description="largest offset where threat.norm is 'none'; with 'linf' it is threat.eps",
-        ),
-    ] = 0.2  # fmt: skip
-    weight: Annotated[
-        float, Meta(ge=0, description="weight of thickness and roughness, the paper's lambda")
-    ] = 1.0
-    thickness: Annotated[
-        float, Meta(ge=0, description="share of the mean square of the offsets, beta 1")
-    ] = 0.5
-    roughness: Annotated[
-        float, Meta(ge=0, description="share of their changes over time, beta 2")
-    ] = 0.5
-    loss: Annotated[
-        Literal["flicker", "ce", "margin"],
-        Meta(description="flicker is the paper's hinge on probabilities, and ce when targeted"),
-    ] = "flicker"
+    bound: Bound = 0.2
+    weight: ShapeWeight = 1.0
+    thickness: Thickness = 0.5
+    roughness: Roughness = 0.5
+    loss: FlickerLoss = "flicker"
     keep: Keep = "best"
 
 
@@ -148,12 +155,14 @@ class SsahParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
         ),
     ] = ""
     negatives: Annotated[
-        Literal["own", "batch"],
+        Literal["bank", "own", "batch"],
         Meta(
-            description="what features move towards: the least similar of the video reversed, "
-            "turned, still and in inverted colours, or the least similar other video of the batch"
+            description="what features move towards: those of a prepared reference video, the "
+            "least similar or the surest one of the target class; the least similar of the video "
+            "reversed, turned, still and in inverted colours; or the least similar other video of "
+            "the batch"
         ),
-    ] = "own"
+    ] = "bank"
     temporal: Annotated[bool, Meta(description="low frequencies over pairs of frames as well")] = (
         False
     )

@@ -195,10 +195,25 @@ class VbadParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     patches: Annotated[
         int, Meta(ge=1, description="patches along height and width of every frame")
     ] = 8
+    tentative: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            description="where the tentative signs come from: random, or an image network as in "
+            "i2v",
+        ),
+    ] = "random"
     texture: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="cells of the tentative signs along height and width; absent = pixels"),
+        Meta(description="cells of random signs along height and width; absent = pixels"),
     ] = 32
+    depth: Annotated[
+        int, Meta(ge=1, description="layer of the image network, from 1 at the pixels to 4")
+    ] = 4
+    size: Annotated[
+        int,
+        Meta(ge=1, description="short side that larger frames are resized to for the network"),
+    ] = 224
     step: Step = "auto"
     least_step: Annotated[
         float,
