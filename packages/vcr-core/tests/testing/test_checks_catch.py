@@ -35,6 +35,7 @@ CAUGHT = [
     ("model/gradient-finite", _LINEAR, {"target": f"{_MODELS}:Infinite"}, "not finite"),
     ("model/gradient-finite", _LINEAR, {"target": f"{_MODELS}:Cut"}, "no graph"),
     ("model/gradient-nonzero", _LINEAR, {"target": f"{_MODELS}:ZeroGradient"}, "zero"),
+    ("model/gradients-independent", _LINEAR, {"target": f"{_MODELS}:BatchGradient"}, "contiguous"),
     ("model/views-independent", _LINEAR, {"target": f"{_MODELS}:BatchStatistics"}, "batch"),
     ("model/input-untouched", _LINEAR, {"target": f"{_MODELS}:InPlace"}, "in place"),
     ("model/labels-match", _LINEAR, {"target": f"{_MODELS}:OtherLabels"}, "toy-other"),

@@ -116,6 +116,9 @@ CHECKS: tuple[Check, ...] = (
         "model/gradient-finite", "the gradient reaches the pixels and is finite", _differentiable
     ),
     Check("model/gradient-nonzero", "the gradient of a class score is not zero", _differentiable),
+    Check(
+        "model/gradients-independent", "a clip alone has its gradient in a batch", _differentiable
+    ),
     Check("model/views-independent", "clips together give what each gives alone, within 1e-4"),
     Check("model/input-untouched", "the input tensor is not changed in place"),
     Check("model/any-resolution", "frames of 64 to 400 pixels, odd and oblong, are accepted"),

@@ -63,6 +63,10 @@ class TinyVit(nn.Module):
         x = F.relu(self.norm1(self.space1(x)))
         x = F.relu(self.norm2(self.time(x)))
         x = self.norm3(self.space2(x))
+        if x.requires_grad:
+            # The tokens' gradient comes back with channels last. In evaluation mode the CPU's
+            # backward pass of a batch norm reads that wrongly when there is one clip.
+            x.register_hook(torch.Tensor.contiguous)
         x = x.flatten(2).transpose(1, 2) + self.position
         for block in self.blocks:
             x = block(x)

@@ -117,6 +117,32 @@ def views_independent(subject: Subject) -> None:
     )
 
 
+def gradients_independent(subject: Subject) -> None:
+    """A clip's gradient alone is the one that it has in a batch, within a hundredth."""
+    model = model_of(subject)
+    clips = clips_for(model, 2)
+    together = _ascent(model, clips)
+    alone = torch.cat([_ascent(model, clip[None]) for clip in clips])
+    for row, (one, other) in enumerate(zip(together, alone, strict=True)):
+        gap, size = float((one - other).norm()), float(one.norm())
+        require(
+            gap <= 1e-2 * max(size, 1e-12),
+            f"clip {row}: its gradient alone is another one than in a batch (a difference of "
+            f"{gap:.3g}, its length is {size:.3g}); the CPU's batch norm does so in evaluation "
+            "mode where the gradient behind it has channels last: make that contiguous",
+        )
+
+
+def _ascent(model: VideoClassifier, clips: Tensor) -> Tensor:
+    """Return the gradient of the least likely class's score of each clip."""
+    leaf = clips.clone().requires_grad_()
+    logits = model.logits(leaf)
+    least = logits.detach().mean(dim=1).argmin(dim=1)
+    score = logits.mean(dim=1).gather(1, least[:, None]).sum()
+    (gradient,) = torch.autograd.grad(score, leaf)
+    return gradient
+
+
 def input_untouched(subject: Subject) -> None:
     """The input tensor is not changed in place."""
     model = model_of(subject)

@@ -70,6 +70,17 @@ class ZeroGradient(_Linear):
         return super().logits(rounded)
 
 
+class BatchGradient(_Linear):
+    """Passes a gradient on that depends on the number of clips."""
+
+    def logits(self, clips: Tensor) -> Tensor:
+        """Return logits of clips whose gradient is scaled."""
+        if clips.requires_grad:
+            clips = clips * 1
+            clips.register_hook(lambda gradient: gradient * len(clips))
+        return super().logits(clips)
+
+
 class BatchStatistics(_Linear):
     """Normalises over the batch."""
 
