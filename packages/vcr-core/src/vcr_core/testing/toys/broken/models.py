@@ -77,7 +77,7 @@ class BatchGradient(_Linear):
         """Return logits of clips whose gradient is scaled."""
         if clips.requires_grad:
             clips = clips * 1
-            clips.register_hook(lambda gradient: gradient * len(clips))
+            clips.register_hook(lambda g: g * len(clips))  # type: ignore[no-untyped-call]
         return super().logits(clips)
 
 
