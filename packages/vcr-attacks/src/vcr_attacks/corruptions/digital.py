@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,6 +9,7 @@ from torch.nn.functional import grid_sample, interpolate
 
 from vcr_attacks.corruptions.base import FrameCorruption, in_pixels
 from vcr_attacks.corruptions.kernels import gaussian, moved
+from vcr_attacks.jpeg_frames import jpeg_frames
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,17 +60,9 @@ class JpegCompression(FrameCorruption):
 
     def corrupt(self, video: Tensor, level: int, random: VideoRandom) -> Tensor:
         """See :meth:`Corruption.corrupt`."""
-        import numpy as np
-        from PIL import Image
-
         levels = (video.flatten(0, 1) * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
-        decoded = []
-        for frame in levels:
-            with io.BytesIO() as buffer:
-                Image.fromarray(frame).save(buffer, "JPEG", quality=JPEG[level])
-                with Image.open(buffer) as image:
-                    decoded.append(np.asarray(image.convert("RGB")))
-        pixels = torch.from_numpy(np.stack(decoded)).permute(0, 3, 1, 2).to(video) / 255
+        decoded = torch.from_numpy(jpeg_frames(levels, JPEG[level]))
+        pixels = decoded.permute(0, 3, 1, 2).to(video) / 255
         return pixels.view_as(video)
 
 

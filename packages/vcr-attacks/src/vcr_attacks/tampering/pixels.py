@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import math
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 import torch
 from torch.nn.functional import conv2d, interpolate, pad
 
+from vcr_attacks.jpeg_frames import jpeg_frames
 from vcr_attacks.params.tampering import (
     CompressParams,
     LocalMaskParams,
@@ -152,15 +152,8 @@ class Jpeg(Tamper[CompressParams]):
 
     def change(self, video: WholeVideo, segment: Segment, ctx: TransformContext) -> Changed:
         """Return the video with a compressed segment."""
-        from PIL import Image
-
-        frames = []
-        for frame in inside(video, segment):
-            with io.BytesIO() as buffer:
-                Image.fromarray(frame).save(buffer, "JPEG", quality=self.params.quality)
-                with Image.open(buffer) as image:
-                    frames.append(np.asarray(image.convert("RGB")))
-        return painted(video, segment, np.stack(frames))
+        frames = jpeg_frames(inside(video, segment), self.params.quality)
+        return painted(video, segment, frames)
 
 
 def resized(frames: Frames, height: int, width: int) -> Frames:
