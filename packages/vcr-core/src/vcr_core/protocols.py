@@ -14,21 +14,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 
+from vcr_core.offline import Preparable as Preparable
+from vcr_core.offline import PrepareContext as PrepareContext
+from vcr_core.offline import PreparedDefense as PreparedDefense
+from vcr_core.offline import TrainingBatch as TrainingBatch
 from vcr_core.specs import ClipSpec as ClipSpec
+from vcr_core.transforms import PlanTransform as PlanTransform
+from vcr_core.transforms import SourceTransform as SourceTransform
+from vcr_core.transforms import TransformContext as TransformContext
+from vcr_core.transforms import Transformed as Transformed
+from vcr_core.transforms import WholeVideo as WholeVideo
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    import numpy as np
     import torch
-    from numpy.typing import NDArray
     from torch import Tensor
 
     from vcr_core.goals import Goals
-    from vcr_core.preparing import Bare
     from vcr_core.randomness import VideoRandom
     from vcr_core.threat import ThreatModel
-    from vcr_core.victim import Meter, Victim
+    from vcr_core.victim import Victim
     from vcr_core.video.info import Clip
     from vcr_core.video.sampling import SamplingPlan
 
@@ -356,243 +362,12 @@ class Attack(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class WholeVideo:
-    """A decoded video before anything has been sampled from it.
-
-    Attributes:
-        id: video id.
-        label: index in the dataset's label space.
-        frames: ``[F, H, W, 3]`` uint8, not to be modified.
-        fps: frames per second, if known.
-    """
-
-    id: str
-    label: int
-    frames: NDArray[np.uint8]
-    fps: Fraction | None
-
-
-@dataclass(frozen=True, slots=True)
-class Transformed:
-    """What a transform made of a whole video.
-
-    Attributes:
-        frames: ``[F', H, W, 3]`` uint8, the size of the original.
-        index_map: for each frame the source frame that it came from, -1 for an invented one.
-        facts: what was done, plain data; goes into the record. ``start`` and ``end`` delimit the
-            changed frames of the output, where there is one such segment.
-        aligned: whether frame ``i`` of the result is to be compared with frame ``i`` of the source.
-    """
-
-    frames: NDArray[np.uint8]
-    index_map: tuple[int, ...]
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    aligned: bool = True
-
-
-@dataclass(slots=True)
-class TransformContext:
-    """What a transform may use besides the video.
-
-    Attributes:
-        random: the video's generator (role ``attack``), one row.
-        donors: reads another video of the dataset, chosen by the generator; ``True`` asks for
-            one with another label.
-    """
-
-    random: VideoRandom
-    donors: Callable[[bool], WholeVideo] | None = None
-
-    def donor(self, *, other_label: bool = True) -> WholeVideo:
-        """Return another video of the dataset.
-
-        Raises:
-            NotAvailable: if there is none.
-        """
-        if self.donors is None:
-            from vcr_core.errors import NotAvailable
-
-            raise NotAvailable("there is no other video to take frames from")
-        return self.donors(other_label)
-
-
-@runtime_checkable
-class SourceTransform(Protocol):
-    """An attack with access ``none`` and stage ``source``: it changes the decoded video."""
-
-    def transform(self, video: WholeVideo, ctx: TransformContext) -> Transformed:
-        """Return the changed video; the same for the same generator."""
-        ...
-
-
-@runtime_checkable
-class PlanTransform(Protocol):
-    """An attack with access ``none`` and stage ``plan``: it samples other frames."""
-
-    def plans(
-        self, sampler: Sampler, count: int, fps: Fraction | None
-    ) -> tuple[SamplingPlan, SamplingPlan]:
-        """Return the plan of the clean clips and that of the changed ones, for ``count`` frames.
-
-        Raises:
-            VideoSkipped: if this video cannot be sampled so.
-        """
-        ...
-
-
 class BaseVideoAttack(ABC):
     """Optional base class of attacks."""
 
     @abstractmethod
     def attack(self, victim: Victim, video: Tensor, goals: Goals, ctx: AttackContext) -> Tensor:
         """Return perturbed videos; see :class:`Attack`."""
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingBatch:
-    """Videos of an offline step that can be stacked.
-
-    Attributes:
-        ids: their ids.
-        videos: ``[B, T, C, H, W]`` float32 in [0, 1].
-        labels: ``[B]`` int64, classes of the model.
-        gather: ``[V, T']`` positions of the clips' frames in a video.
-    """
-
-    ids: tuple[str, ...]
-    videos: Tensor
-    labels: Tensor
-    gather: Tensor
-
-
-@dataclass(slots=True)
-class PrepareContext:
-    """What an offline step may use.
-
-    A step writes what it has reached at the end of every round (epoch), so that it can be stopped
-    anywhere and go on later, and returns at once where its result is there already. It calls
-    ``progress`` at least once an iteration: limits of time and of iterations act there.
-
-    Attributes:
-        folder: the only place to write to.
-        items: training videos, disjoint from the evaluated ones unless overlap is allowed; labels
-            are classes of the model.
-        seed: seed of role ``prepare``; derive all draws from it.
-        model: the classifier; reach it through :meth:`victim`, which counts.
-        threat: the threat model of the run that will use the artifact.
-        progress: ``progress(done, total)``.
-        targets: classes that the run may be after, ``None`` if it is untargeted.
-        device: where tensors live.
-        surrogates: loads a model by registry name, for attacks with access ``transfer``.
-        loader: reads items as the run would; as the model's clip says when absent.
-        opponent: makes a victim; the bare model when absent.
-        bare: what :meth:`scores` and :meth:`loss_and_grad` ask; the model, all clips at once,
-            when absent.
-        meters: what :meth:`victim` counted, one a video and call.
-        facts: goes into the artifact's manifest; plain data.
-    """
-
-    folder: Path
-    items: Sequence[VideoItem]
-    seed: int
-    model: VideoClassifier
-    threat: ThreatModel
-    progress: Callable[[int, int], None] = lambda _done, _total: None
-    targets: tuple[int, ...] | None = None
-    device: torch.device | str = "cpu"
-    surrogates: Callable[[str], VideoClassifier] | None = None
-    loader: Callable[[Sequence[VideoItem]], list[TrainingBatch]] | None = None
-    opponent: Callable[[TrainingBatch, Tensor | None, int], Victim] | None = None
-    bare: Bare | None = None
-    meters: dict[str, list[Meter]] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
-
-    def scores(self, clips: Tensor) -> Tensor:
-        """Return log-probabilities ``[B, K]`` of clips ``[B, V, T', C, H, W]``, without gradients.
-
-        The bare model's, aggregated over views; one forward pass a video is counted.
-        """
-        from vcr_core.preparing import Bare
-
-        return (self.bare or Bare(self.model)).scores(clips, self.meters.setdefault("", []))
-
-    def loss_and_grad(self, clips: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the cross-entropy ``[B]`` of clips ``[B, V, T', C, H, W]`` and its gradient.
-
-        The bare model's; one forward and one backward pass a video are counted.
-        """
-        from vcr_core.preparing import Bare
-
-        bare = self.bare or Bare(self.model)
-        return bare.loss_and_grad(clips, labels, self.meters.setdefault("", []))
-
-    def load(self, items: Sequence[VideoItem]) -> list[TrainingBatch]:
-        """Return the items, decoded, in batches of equal shape in order of first appearance."""
-        from vcr_core.preparing import load_items
-
-        return (self.loader or load_items(self.model.clip, self.device))(items)
-
-    def victim(
-        self, batch: TrainingBatch, targets: Tensor | None = None, *, repeat: int = 0
-    ) -> Victim:
-        """Return metered white-box access to the function that the run attacks.
-
-        It never stops early and has no budget. A random defense draws by video and ``repeat``.
-
-        Args:
-            batch: the videos.
-            targets: target classes ``[B]``, ``None`` for an untargeted contest.
-            repeat: number of the round.
-        """
-        from vcr_core.preparing import plain_victim
-
-        make = self.opponent or plain_victim(self.model, self.threat, self.seed)
-        victim = make(batch, targets, repeat)
-        self.meters.setdefault("", []).extend(victim.meters)
-        return victim
-
-    def surrogate(
-        self, name: str, batch: TrainingBatch, targets: Tensor | None = None, *, repeat: int = 0
-    ) -> Victim:
-        """Return :meth:`victim` of a model by registry name.
-
-        Raises:
-            ContractViolation: if the attack's access is not ``transfer``.
-        """
-        from vcr_core.errors import ContractViolation
-        from vcr_core.preparing import plain_victim
-
-        if self.surrogates is None:
-            raise ContractViolation(
-                f"a surrogate ({name!r}) was asked for by an attack whose access is not 'transfer'"
-            )
-        make = plain_victim(self.surrogates(name), self.threat, self.seed)
-        victim = make(batch, targets, repeat)
-        self.meters.setdefault(name, []).extend(victim.meters)
-        return victim
-
-
-@runtime_checkable
-class Preparable(Protocol):
-    """An attack or defense with an offline step."""
-
-    def prepare(self, ctx: PrepareContext) -> None:
-        """Write artifacts under ``ctx.folder``; idempotent and resumable."""
-        ...
-
-
-@runtime_checkable
-class PreparedDefense(Preparable, Protocol):
-    """A defense with an offline step."""
-
-    def restore(self, folder: Path) -> None:
-        """Read what :meth:`prepare` left; called once, before the defense is used.
-
-        Raises:
-            IncompatibleComponents: if it does not fit.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

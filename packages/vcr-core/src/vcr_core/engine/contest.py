@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from vcr_core.adaptive import View
+from vcr_core.engine.attack_log import AttackLog
+from vcr_core.engine.clock import Clock
+from vcr_core.engine.draw import ABSTAINED, Draw
 from vcr_core.engine.measure import distances, readings
 from vcr_core.engine.reuse import GroupReuse
 from vcr_core.engine.surrogates import Surrogates
@@ -33,9 +35,6 @@ if TYPE_CHECKING:
 
 StageFn = Callable[[str], None]
 
-ABSTAINED = -1
-"""Stands for a class where a defense refused to name one."""
-
 
 @dataclass(slots=True)
 class Result:
@@ -45,25 +44,6 @@ class Result:
     clean_frames: Tensor
     adversarial_frames: Tensor | None = None
     defended_frames: Tensor | None = None
-
-
-@dataclass(slots=True)
-class _Clock:
-    """Seconds per stage; the device is synchronised at stage borders only."""
-
-    device: torch.device
-    seconds: dict[str, float] = field(default_factory=dict)
-    _since: float = 0.0
-
-    def start(self) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        self._since = time.perf_counter()
-
-    def stop(self, stage: str) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - self._since
 
 
 class Contest:
@@ -107,7 +87,7 @@ class Contest:
         )
         self.threat = setup.threat(self.clean.shape[1])
         self.reuse = GroupReuse(setup.reuse, videos, chunk, self.device)
-        self.clock = _Clock(self.device)
+        self.clock = Clock(self.device)
         self.flags: list[set[str]] = [set() for _ in videos]
         self.notes: list[list[str]] = [[] for _ in videos]
 
@@ -240,7 +220,7 @@ class Contest:
             clean_logits=view_logits[rows] if self.setup.attack_links == self.setup.links else None,
         )
         seeds = [derive_seed(experiment.seed, i, "attack") for i in ids]
-        told = _Log()
+        told = AttackLog()
         surrogates = self._surrogates(given, goals, ids)
         images = ImageModels(self.setup.images, len(ids))
         context = AttackContext(
@@ -395,10 +375,14 @@ class Contest:
         return self._predict(self.plain, video, "clean", 1)[0].scores
 
     def _defended_draws(self, video: Tensor) -> list[Draw]:
-        if self.defended is None:
+        return self._draws(self.defended, video)
+
+    def _draws(self, view: View | None, video: Tensor) -> list[Draw]:
+        """Return the draws by which a defended view is judged; none without a defense."""
+        if view is None:
             return []
-        draws = self.experiment.protocol.eval_repeats if self.defended.stochastic else 1
-        return self._predict(self.defended, video, "eval", draws)
+        draws = self.experiment.protocol.eval_repeats if view.stochastic else 1
+        return self._predict(view, video, "eval", draws)
 
     def _corners(self, draws: Sequence[Draw], i: int, *, listed: bool = False) -> Any:
         corners = [draw.corner(i, self.videos[i].label) for draw in draws]
@@ -459,46 +443,3 @@ class Contest:
             clean_frames=self.clean[i],
             adversarial_frames=None if final is None else final[i],
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Draw:
-    """One prediction of a group: ``[B, K]`` log-probabilities, and what the defenses tell."""
-
-    scores: Tensor
-    told: list[dict[str, Any]]
-
-    def predicted(self) -> list[int]:
-        """Return a class for each video, ``ABSTAINED`` where the defense made no prediction."""
-        guesses = self.scores.argmax(dim=1).tolist()
-        return [
-            ABSTAINED if facts.get("abstained") else guess
-            for guess, facts in zip(guesses, self.told, strict=True)
-        ]
-
-    def corner(self, i: int, label: int) -> dict[str, Any]:
-        """Return the record of one video's prediction."""
-        facts = {**corner(self.scores[i], label), **self.told[i]}
-        if facts.get("abstained"):
-            facts["pred"] = facts["p_pred"] = None
-        return facts
-
-
-class _Log:
-    """The attack's log: claims of success, which the core checks, and radii of single videos."""
-
-    def __init__(self) -> None:
-        self.claims: dict[int, bool] = {}
-        self.eps: dict[int, float] = {}
-
-    def __call__(
-        self, rows: Any = (), *, achieved: Any = None, eps: Any = None, **_values: Any
-    ) -> None:
-        listed = [int(r) for r in rows]
-        if achieved is not None:
-            told = [achieved] * len(listed) if isinstance(achieved, bool) else list(achieved)
-            for row, claim in zip(listed, told, strict=True):
-                self.claims[row] = bool(claim)
-        if eps is not None:
-            for row, radius in zip(listed, eps, strict=True):
-                self.eps[row] = float(radius)

@@ -8,17 +8,17 @@ import torch
 
 from vcr_core.adaptive import View
 from vcr_core.engine.contest import Contest
-from vcr_core.engine.measure import distances, readings
+from vcr_core.engine.measure import distances
 from vcr_core.errors import ContractViolation
-from vcr_core.seeding import derive_seed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from vcr_core.engine.contest import Draw, StageFn
+    from vcr_core.engine.contest import StageFn
     from vcr_core.engine.decode import After, Decoded
+    from vcr_core.engine.draw import Draw
     from vcr_core.engine.setup import Setup
 
 UNALIGNED = "the transform changes which frames belong together"
@@ -52,10 +52,7 @@ class TransformContest(Contest):
         self.stage("eval")
         self.clock.start()
         attacked = self._predict(self.after_plain, self.after, "clean", 1)[0]
-        defended: list[Draw] = []
-        if self.after_defended is not None:
-            repeats = self.experiment.protocol.eval_repeats if self.after_defended.stochastic else 1
-            defended = self._predict(self.after_defended, self.after, "eval", repeats)
+        defended = self._draws(self.after_defended, self.after)
         self.clock.stop("eval")
         for i, (fields, after) in enumerate(zip(results, self.afters, strict=True)):
             fields["transform"] = after.facts
@@ -77,14 +74,7 @@ class TransformContest(Contest):
                 fields["perturbation"] = distances(
                     self.after[i], self.clean[i], 0.0, quantised=True, projected=False
                 )
-                fields["metrics"] = readings(
-                    self.setup.metrics,
-                    self.clean[i],
-                    self.after[i],
-                    video=self.ids[i],
-                    fps=self.videos[i].fps,
-                    seed=derive_seed(self.experiment.seed, self.ids[i], "metric"),
-                )
+                [fields["metrics"]] = self._readings(self.after, [i])
             else:
                 keys = [key for _, names, _ in self.setup.metrics for key in names]
                 fields["metrics"] = {k: {"value": None, "reason": UNALIGNED} for k in keys}
