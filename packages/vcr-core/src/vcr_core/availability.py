@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 
 import importlib_metadata
 
+from vcr_core.specs import MetricSpec, ModelSpec
+from vcr_core.weights.places import find, is_bundled
+
 if TYPE_CHECKING:
-    from vcr_core.specs import ComponentSpec
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from vcr_core.specs import ComponentSpec, WeightSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +31,41 @@ class Availability:
     text: str
 
 
-def availability(spec: ComponentSpec) -> Availability:
-    """Check ``spec.requires`` against installed metadata; nothing is imported.
+def availability(spec: ComponentSpec, weights: WeightSpec | None = None) -> Availability:
+    """Check requirements against installed metadata; nothing is imported.
+
+    Args:
+        spec: of the component.
+        weights: the chosen weights of a model, which may require more.
 
     Returns:
         ``ok``, or for example ``needs vcr-models[mmaction2] (mmcv>=2.0.0,<2.2.0 not installed)``.
     """
-    missing = [text for text in (_missing(requirement) for requirement in spec.requires) if text]
+    wanted = (*spec.requires, *(weights.requires if weights else ()))
+    missing = [text for text in (_missing(requirement) for requirement in wanted) if text]
     if not missing:
         return Availability(True, "ok")
-    what = spec.extra or ", ".join(spec.requires)
+    what = (weights.extra if weights else None) or spec.extra or ", ".join(wanted)
     return Availability(False, f"needs {what} ({'; '.join(missing)})")
+
+
+def without_file(weights: WeightSpec, folders: Sequence[Path] = ()) -> bool:
+    """Return whether weights have a file that is not on this machine."""
+    here = is_bundled(weights) or bool(weights.file) or not weights.url
+    return not here and find(weights, folders) is None
+
+
+def readiness(spec: ComponentSpec) -> Availability:
+    """Return :func:`availability`, and whether any weights of a model or metric are here."""
+    if not isinstance(spec, ModelSpec | MetricSpec) or not spec.weights:
+        return availability(spec)
+    states = [availability(spec, weights) for weights in spec.weights]
+    usable = [w for w, state in zip(spec.weights, states, strict=True) if state.ok]
+    if not usable:
+        return states[0]
+    if all(without_file(weights) for weights in usable):
+        return Availability(False, "weights not downloaded")
+    return Availability(True, "ok")
 
 
 def installed_version(distribution: str) -> str | None:

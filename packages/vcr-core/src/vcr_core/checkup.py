@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcr_core.availability import availability, installed_version
 from vcr_core.errors import ComponentUnavailable
+from vcr_core.folders import cache_folder
 from vcr_core.plugins import Registry, load_registry
 from vcr_core.refs import normal_distribution
 
@@ -52,16 +53,6 @@ class Checkup:
     unavailable: list[dict[str, str]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     advice: list[str] = field(default_factory=list)
-
-
-def cache_folder() -> Path:
-    """Return the folder of caches: ``VCR_CACHE_DIR``, else the user's cache folder."""
-    chosen = os.environ.get("VCR_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    import platformdirs
-
-    return Path(platformdirs.user_cache_dir("vcr", appauthor=False))
 
 
 def check(*, deep: bool = False) -> Checkup:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from vcr_core.availability import availability
+from vcr_core.availability import availability, without_file
 from vcr_core.config.experiment import Chosen
 from vcr_core.errors import ComponentUnavailable, ConfigError, VcrError
 from vcr_core.loading import quiet_stdout
 from vcr_core.plugins import Entry, registry
-from vcr_core.specs import ComponentSpec, ModelSpec, WeightSpec
+from vcr_core.specs import ClipSpec, ComponentSpec, MetricSpec, ModelSpec, WeightSpec
+from vcr_core.weights.places import digest, is_bundled, located
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import msgspec
 
 Owner: TypeAlias = Entry | Chosen | ComponentSpec
@@ -60,21 +65,29 @@ def params_type(spec: ComponentSpec) -> type[msgspec.Struct] | None:
     return found
 
 
-def build(chosen: Chosen) -> Any:
+def build(chosen: Chosen, folders: Sequence[Path] = ()) -> Any:
     """Import a component and return an instance.
 
     Models are called as ``Target(params, weights)``, where ``weights`` is the chosen
-    :class:`WeightSpec` or ``None``; everything else as ``Target(params)``. ``params`` is left out
-    where the spec has none.
+    :class:`WeightSpec`, with ``file`` set, or ``None``; metrics that have weights as
+    ``Target(params, folders)``; everything else as ``Target(params)``.
+    ``params`` is left out where the spec has none.
+
+    Args:
+        chosen: what to build.
+        folders: where weight files are looked for before the usual places.
 
     Raises:
-        ComponentUnavailable: if a requirement is missing or the import fails.
+        ComponentUnavailable: if a requirement or a weight file is missing or the import fails.
         ConfigError: if the parameters do not fit.
     """
     spec = chosen.spec
-    state = availability(spec)
+    weights = weights_of(chosen, folders)
+    state = availability(spec, weights)
     if not state.ok:
         raise ComponentUnavailable(f"{_describe(chosen)} is not available: it {state.text}")
+    if weights is not None and without_file(weights):
+        raise ComponentUnavailable(_no_file(chosen, weights, folders))
     arguments: list[object] = []
     struct = params_type(spec)
     if struct is not None:
@@ -89,7 +102,9 @@ def build(chosen: Chosen) -> Any:
             f"{spec.kind} {chosen.ref} takes no parameters; found: {', '.join(chosen.params)}"
         )
     if isinstance(spec, ModelSpec):
-        arguments.append(chosen_weights(spec, chosen.variant))
+        arguments.append(weights)
+    elif isinstance(spec, MetricSpec) and spec.weights:
+        arguments.append(tuple(folders))
     target = load_attr(spec.target, chosen)
     return target(*arguments)
 
@@ -103,6 +118,51 @@ def chosen_weights(spec: ModelSpec, variant: str) -> WeightSpec | None:
         if weights.variant == variant:
             return weights
     return spec.weights[0] if spec.weights else None
+
+
+def weights_of(chosen: Chosen, folders: Sequence[Path] = ()) -> WeightSpec | None:
+    """Return the weights that a model will have: with their file, and its hash, if it is here.
+
+    A model whose parameters have a path ``file`` takes that instead of the published one; its
+    content then tells runs apart, wherever it lies.
+
+    Raises:
+        ComponentUnavailable: if the file that is there is not the published one.
+        ConfigError: if ``file`` names none.
+    """
+    if not isinstance(chosen.spec, ModelSpec):
+        return None
+    weights = chosen_weights(chosen.spec, chosen.variant)
+    own = chosen.params.get("file")
+    if own:
+        path = Path(own).expanduser()
+        if not path.is_file():
+            raise ConfigError(f"model {chosen.ref}: there is no file {path}; see its key file")
+        return replace(weights or WeightSpec(), file=str(path), sha256=digest(path))
+    if weights is None or is_bundled(weights):
+        return weights
+    found = located(weights, folders)
+    return replace(found, sha256=digest(Path(found.file))) if found.file else found
+
+
+def clip_of(chosen: Chosen) -> ClipSpec:
+    """Return what a model samples from a video: what its weights say, else what its spec says."""
+    spec = cast("ModelSpec", chosen.spec)
+    weights = chosen_weights(spec, chosen.variant)
+    return (weights.clip if weights else None) or spec.clip
+
+
+def _no_file(chosen: Chosen, weights: WeightSpec, folders: Sequence[Path]) -> str:
+    from vcr_core.weights.places import file_name, places
+
+    size = f", {weights.bytes / 1e6:,.0f} MB" if weights.bytes else ""
+    return (
+        f"{_describe(chosen)} needs its weights, and {file_name(weights)} is not on this machine\n"
+        f"  vcr weights fetch {chosen.ref}    gets it{size}, "
+        f"licence: {weights.license or 'none named'}\n"
+        f"  or put it into {places(weights, folders)[0].parent}, or name your copy: "
+        "--set model.file=PATH"
+    )
 
 
 def _origin(owner: Owner) -> tuple[ComponentSpec, str, str]:

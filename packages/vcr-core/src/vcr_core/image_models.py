@@ -6,9 +6,7 @@ attack that lists their names in an attribute ``image_models`` has them read bef
 
 from __future__ import annotations
 
-import hashlib
 import importlib
-import importlib.util
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -20,6 +18,8 @@ from vcr_core.availability import availability
 from vcr_core.errors import ComponentUnavailable, IncompatibleComponents
 from vcr_core.refs import did_you_mean
 from vcr_core.specs import ComponentSpec, WeightSpec
+from vcr_core.weights.places import find, places, verify
+from vcr_core.weights.reading import read_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -197,16 +197,9 @@ def image_model(name: str, folders: Sequence[Path] = ()) -> ImageModel:
     if not here.ok:
         raise ComponentUnavailable(f"image model {name!r} {here.text}")
     file = _weight_file(name, source, folders)
-    with file.open("rb") as content:
-        digest = hashlib.file_digest(content, "sha256").hexdigest()
-    if not digest.startswith(source.weights.sha256):
-        raise ComponentUnavailable(
-            f"image model {name!r}: {file} is another file than the published one (its SHA-256 "
-            f"begins {digest[:8]}, not {source.weights.sha256[:8]}); fetch it again"
-        )
+    verify(source.weights, file)
     network = _attribute(source.build, f"image model {name!r}")(*source.arguments)
-    # The file is known by its hash, and nothing but tensors is read from it.
-    network.load_state_dict(torch.load(file, map_location="cpu", weights_only=True))  # noqa: TID251
+    network.load_state_dict(read_checkpoint(file))
     return ImageModel(network, source.layers)
 
 
@@ -291,19 +284,12 @@ def _attribute(target: str, what: str) -> Any:
 
 
 def _weight_file(name: str, source: ImageSource, folders: Sequence[Path]) -> Path:
-    url = source.weights.url
-    if url.startswith("package:"):
-        package, _, rest = url.removeprefix("package:").partition("/")
-        found = importlib.util.find_spec(package)
-        places = [Path(p) / rest for p in (found.submodule_search_locations or [])] if found else []
-    else:
-        file = url.rpartition("/")[2]
-        places = [folder / file for folder in folders]
-        places.append(Path(torch.hub.get_dir()) / "checkpoints" / file)
-    for place in places:
-        if place.is_file():
-            return place
-    raise ComponentUnavailable(
-        f"image model {name!r} needs its weights: there is no {' and no '.join(map(str, places))}; "
-        f"put {url} there (the folders of [paths] weights and of torch's hub cache)"
-    )
+    file = find(source.weights, folders)
+    if file is None:
+        here = " and no ".join(map(str, places(source.weights, folders)))
+        raise ComponentUnavailable(
+            f"image model {name!r} needs its weights: there is no {here}; "
+            f"put {source.weights.url} there (the folders of [paths] weights and of torch's hub "
+            "cache)"
+        )
+    return file

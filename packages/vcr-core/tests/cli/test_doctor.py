@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from vcr_core.checkup import cache_folder, check
+from vcr_core.checkup import check
+from vcr_core.folders import cache_folder
 
 
 @pytest.fixture(autouse=True)

@@ -67,7 +67,7 @@ def test_weights_are_read_from_a_folder_and_frozen(source):
 
 
 def test_the_hub_cache_is_looked_at_last(source, monkeypatch, tmp_path):
-    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     folder = tmp_path / "hub" / "checkpoints"
     folder.mkdir(parents=True)
     (folder / "small.pth").write_bytes(source.read_bytes())
@@ -75,7 +75,7 @@ def test_the_hub_cache_is_looked_at_last(source, monkeypatch, tmp_path):
 
 
 def test_absent_weights_say_what_to_fetch_and_where_to_put_it(source, monkeypatch, tmp_path):
-    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
     with pytest.raises(ComponentUnavailable) as caught:
         image_model("small", [tmp_path / "mine"])
     for part in ("small", str(tmp_path / "mine" / "small.pth"), "hub", "https://example.org/"):

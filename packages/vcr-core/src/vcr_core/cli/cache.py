@@ -88,10 +88,10 @@ def clear(folder: Path | None, yes: bool) -> int:
 
 def _root(folder: Path | None) -> Path:
     """Return the store's folder: the one that a run started here would use."""
-    from vcr_core.checkup import cache_folder
     from vcr_core.config.check import Problems
     from vcr_core.config.local_files import local_layers
     from vcr_core.errors import ConfigError
+    from vcr_core.folders import cache_folder
     from vcr_core.reuse_store import FOLDER
 
     if folder is None:

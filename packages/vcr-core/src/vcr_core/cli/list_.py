@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vcr_core.availability import availability
+from vcr_core.availability import readiness
 from vcr_core.cli.options import is_verbose
 from vcr_core.cli.output import emit_json, emit_table, json_option, note
 from vcr_core.plugins import registry
@@ -61,7 +61,7 @@ def _row(known: Registry, entry: Entry, names: list[str]) -> list[str]:
         entry.kind,
         name,
         ", ".join(names),
-        availability(entry.spec).text,
+        readiness(entry.spec).text,
         entry.distribution,
         entry.spec.summary,
     ]
@@ -73,7 +73,7 @@ def _failure_row(failure: PluginFailure) -> list[str]:
 
 
 def _plain(known: Registry, entry: Entry, names: list[str]) -> dict[str, Any]:
-    state = availability(entry.spec)
+    state = readiness(entry.spec)
     return {
         **to_plain(entry.spec),
         "qualified": entry.qualified,
