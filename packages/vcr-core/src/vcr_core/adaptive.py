@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from vcr_core.asked import Checked, Examined
 from vcr_core.chunking import chunked
 from vcr_core.errors import ContractViolation, NotAvailable, NotDifferentiable
 from vcr_core.prediction import aggregate
 from vcr_core.protocols import (
     Certifier,
-    DetailedFn,
     InputDefense,
     SurrogateDefense,
     VideoDefense,
@@ -102,16 +102,18 @@ class View:
         return self._chain(random, len(video))[0](video)
 
     def detailed(self, video: Tensor, random: VideoRandom) -> tuple[Tensor, list[dict[str, Any]]]:
-        """Return log-probabilities ``[B, K]`` and what the defenses tell of each video.
+        """Return log-probabilities ``[B, K]`` and what model and defenses tell of each video.
 
         Arguments as those of a call. Facts come from functions that are asked once in the pass;
         what a defense inside of a vote says of a single ballot does not describe the result.
         """
-        predict, chain = self._chain(random, len(video))
+        bare = Examined(self.examined, len(video))
+        predict, chain = self._chain(random, len(video), bare=bare)
         out = predict(video)
         told: list[dict[str, Any]] = [{} for _ in range(len(video))]
-        for checked in chain:
-            for facts, more in zip(told, checked.details(), strict=False):
+        sources: list[Examined | Checked] = [bare, *chain]
+        for source in sources:
+            for facts, more in zip(told, source.details(), strict=False):
                 facts.update(more)
         return out, told
 
@@ -139,20 +141,20 @@ class View:
         return [dict(facts) for facts in first.certify(predict, video, stream)]
 
     def _chain(
-        self, random: VideoRandom, rows: int, *, start: int = 0
-    ) -> tuple[VideoFn, list[_Checked]]:
+        self, random: VideoRandom, rows: int, *, start: int = 0, bare: ClipFn | None = None
+    ) -> tuple[VideoFn, list[Checked]]:
         """Return the function of videos behind the links from ``start`` on, and its parts."""
-        predict: ClipFn = self._undefended
-        chain: list[_Checked] = []
+        predict: ClipFn = bare or self._undefended
+        chain: list[Checked] = []
         for position in range(len(self.links) - 1, start - 1, -1):
             link = self.links[position]
             stream = random.child(f"{position}:{link.name}")
             defense = self._link(link)
             if position == 0 and isinstance(defense, VideoDefense):
                 whole = defense.wrap_video(self._gathered(predict), stream)
-                checked = _Checked(link.name, whole, rows)
+                checked = Checked(link.name, whole, rows)
                 return checked, [*chain, checked]
-            predict = _Checked(link.name, defense.wrap(predict, stream), rows)
+            predict = Checked(link.name, defense.wrap(predict, stream), rows)
             chain.append(predict)
         return self._gathered(predict), chain
 
@@ -180,8 +182,22 @@ class View:
         return predict(self.clips(video))
 
     def _undefended(self, clips: Tensor) -> Tensor:
-        batch, views = clips.shape[:2]
+        """Return the bare model's ``[B, K]`` of clips ``[B, V, T', C, H, W]``."""
         logits = chunked(self.model.logits, clips.flatten(0, 1), self.chunk)
+        return self._aggregated(logits, *clips.shape[:2])
+
+    def examined(self, clips: Tensor) -> tuple[Tensor, Sequence[Mapping[str, Any]]]:
+        """Return the same, and what the model tells of each clip; nothing if it has no word."""
+        examine = getattr(self.model, "examine", None)
+        if examine is None:
+            return self._undefended(clips), ()
+        flat = clips.flatten(0, 1)
+        parts = [examine(part) for part in torch.split(flat, self.chunk or len(flat))]
+        logits = torch.cat([found for found, _ in parts])
+        told = [facts for _, several in parts for facts in several]
+        return self._aggregated(logits, *clips.shape[:2]), told
+
+    def _aggregated(self, logits: Tensor, batch: int, views: int) -> Tensor:
         if logits.dim() != 3 or logits.shape[0] != batch * views:
             raise ContractViolation(
                 f"the model returned logits of shape {list(logits.shape)} for {batch * views} "
@@ -249,39 +265,3 @@ class _Swap(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         return grads[0], None
-
-
-class _Checked:
-    """A defended function whose results are checked and whose facts are kept.
-
-    Args:
-        name: the defense's reference.
-        inner: the defended function.
-        rows: number of videos; a defense draws for so many, so it is asked so many at a time.
-    """
-
-    def __init__(self, name: str, inner: ClipFn, rows: int) -> None:
-        self._name = name
-        self._inner = inner
-        self._rows = rows
-        self._calls = 0
-
-    def __call__(self, shown: Tensor) -> Tensor:
-        if len(shown) <= self._rows:
-            return self._once(shown)
-        return torch.cat([self._once(part) for part in torch.split(shown, self._rows)])
-
-    def _once(self, shown: Tensor) -> Tensor:
-        self._calls += 1
-        out = self._inner(shown)
-        if not bool(torch.isfinite(out).any(dim=1).all()) or bool(torch.isnan(out).any()):
-            raise ContractViolation(
-                f"defense {self._name!r} led to predictions that are not finite; "
-                "NaN is an error, not a prediction"
-            )
-        return out
-
-    def details(self) -> Sequence[Mapping[str, Any]]:
-        if self._calls != 1 or not isinstance(self._inner, DetailedFn):
-            return ()
-        return self._inner.details()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -41,7 +41,9 @@ from vcr_core.victim import Rules, Victim
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from vcr_core.config.experiment import Experiment
     from vcr_core.config.resolve import Resolved
+    from vcr_core.export_videos.agreement import Answer
     from vcr_core.protocols import (
         Attack,
         Defense,
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
         VideoDataset,
     )
     from vcr_core.specs import Kind
+    from vcr_core.video.preview import PreviewFormat
 
 
 def load(kind: Kind, ref: str, /, **params: Any) -> Any:
@@ -76,9 +79,13 @@ class Result:
 
     Attributes:
         view: manifest, records and summary.
+        experiment: what was evaluated.
+        parts: the objects that took part in it.
     """
 
     view: RunView
+    experiment: Experiment | None = field(default=None, repr=False, compare=False)
+    parts: Parts | None = field(default=None, repr=False, compare=False)
 
     @property
     def folder(self) -> Path:
@@ -116,6 +123,46 @@ class Result:
             ) from error
         return pd.DataFrame(self.rows())
 
+    def export_videos(
+        self,
+        folder: str | Path,
+        *,
+        only: Sequence[str] = (),
+        limit: int | None = None,
+        previews: Sequence[PreviewFormat] = ("mp4", "gif"),
+        recreate: bool = False,
+    ) -> list[Path]:
+        """Write videos as exact files with previews and return the folder of each.
+
+        Args:
+            folder: where; a folder for the run is made in it.
+            only: ids of the videos; all whose frames were kept if empty.
+            limit: so many at most.
+            previews: formats of the previews, none if empty.
+            recreate: attack videos again whose frames were not kept.
+
+        Raises:
+            StoreError: if frames were not kept, or do not give what the records say.
+        """
+        from vcr_core.export_videos.writing import write_videos
+
+        written = write_videos(
+            self.view, Path(folder), only=only, limit=limit, previews=previews, recreate=recreate,
+            experiment=self.experiment, parts=self.parts,
+        )  # fmt: skip
+        return [exported.folder for exported in written]
+
+    def check_videos(self, folder: str | Path) -> list[Answer]:
+        """Return what the model says of exported files, beside what the records say.
+
+        Args:
+            folder: that of :meth:`export_videos`.
+        """
+        from vcr_core.export_videos.checking import check_videos
+
+        found = check_videos(self.view, Path(folder), experiment=self.experiment, parts=self.parts)
+        return list(found)
+
 
 def evaluate(
     *,
@@ -147,7 +194,8 @@ def evaluate(
         defense: one defense or a chain.
         dataset: the dataset.
         metrics: metrics; the default ones when absent.
-        threat: what the adversary may change; ``Linf("8/255")`` when absent.
+        threat: what the adversary may change; ``Linf("8/255")`` when absent, or the attack's own
+            norm where it knows no such radius.
         protocol: keys of the ``[protocol]`` table.
         targeted: whether a target class has to be reached.
         target: target policy or class.
@@ -170,7 +218,7 @@ def evaluate(
     folder = Path(results) if results is not None else Path(tempfile.mkdtemp(prefix="vcr-"))
     run = open_run(resolved, parts=parts, results=folder)
     execute(run)
-    return Result(load_run(run.folder))
+    return Result(load_run(run.folder), resolved.experiment, parts)
 
 
 def prepare(
@@ -200,7 +248,8 @@ def prepare(
         attack: the attack, ``None`` to prepare defenses only.
         defense: one defense or a chain, which an adaptive attack is prepared against.
         dataset: the dataset.
-        threat: what the adversary may change; ``Linf("8/255")`` when absent.
+        threat: what the adversary may change; ``Linf("8/255")`` when absent, or the attack's own
+            norm where it knows no such radius.
         protocol: keys of the ``[protocol]`` table.
         targeted: whether a target class has to be reached.
         target: target policy or class.
@@ -267,6 +316,9 @@ def _resolved(
         "region": list(asked.region) if asked.region else None,
     }
     tables["threat"].update({k: v for k, v in optional.items() if v is not None})
+    if threat is None:
+        # Then the norm is the attack's own where that is not bound by the default one.
+        del tables["threat"]["norm"], tables["threat"]["eps"]
     chain = [] if defense is None else [defense] if _single(defense) else list(cast("Any", defense))
     return resolve_objects(
         tables, model=model, attack=attack, defenses=chain, dataset=dataset, metrics=metrics,

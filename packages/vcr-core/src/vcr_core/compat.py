@@ -26,7 +26,10 @@ def missing(experiment: Experiment) -> list[str]:
     """Return what a component needs and this machine has not."""
     found: list[str] = []
     for chosen in _components(experiment):
-        state = availability(chosen.spec)
+        weights = None
+        if isinstance(chosen.spec, ModelSpec):
+            weights = chosen_weights(chosen.spec, chosen.variant)
+        state = availability(chosen.spec, weights)
         if not state.ok:
             found.append(f"{chosen.spec.kind} {chosen.ref} is not available: {state.text}")
     return found
@@ -100,7 +103,7 @@ def _label_misfits(experiment: Experiment) -> Iterator[str]:
     model, dataset = experiment.model, experiment.dataset
     wanted = cast("DatasetSpec", dataset.spec).label_space
     given = _label_space(model)
-    if not wanted or not given or wanted == given:
+    if experiment.own_labels or not wanted or not given or wanted == given:
         return  # an unknown label space is compared by names once the data is there
     fitting = sorted(
         entry.name
@@ -131,7 +134,7 @@ def _threat_misfits(experiment: Experiment, attack: AttackSpec) -> Iterator[str]
     if not threat.targeted and not attack.untargeted:
         yield f"threat.targeted: found false, and {ref} has no untargeted mode; allowed: true"
     classes = cast("ModelSpec", experiment.model.spec).num_classes
-    if threat.targeted and isinstance(threat.target, int) and threat.target >= classes:
+    if threat.targeted and isinstance(threat.target, int) and 0 < classes <= threat.target:
         yield (
             f"threat.target: found {threat.target}; allowed: 0 to {classes - 1}, "
             f"the classes of {experiment.model.ref}"

@@ -28,7 +28,8 @@ MANIFEST_FIELDS: dict[str, str] = {
     "evaluation_version": "version of everything that may alter a number",
     "experiment": "resolved experiment tables, as in resolved.toml",
     "experiment_hash": "hash of the experiment tables and the evaluation version",
-    "components": "role, kind, ref, distribution, version, target, params, weights of each",
+    "components": "role, kind, ref, distribution, version, target, params, weights of each; of "
+    "attacks that ask nothing also stage, tags and what a corruption says about itself",
     "dataset": "fingerprint (hash of sorted ids and content hashes), label_space, labels, n",
     "seed": "run seed",
     "batches": "the planned cut: lists of video ids",
@@ -101,7 +102,7 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise StoreError(f"{folder}: not a run folder, it has no {MANIFEST_FILE}") from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path}: cannot be read: {error}") from error
     if not isinstance(data, dict):
         raise StoreError(f"{path}: an object is needed, found {type(data).__name__}")
@@ -174,6 +175,29 @@ def defense_refs(manifest: Mapping[str, Any]) -> tuple[str, ...]:
 def is_targeted(manifest: Mapping[str, Any]) -> bool:
     """Return whether the run's attack aims at a class."""
     return bool(component_ref(manifest, "attack") and table(manifest, "threat").get("targeted"))
+
+
+def has_own_labels(manifest: Mapping[str, Any]) -> bool:
+    """Return whether the run's labels are what the bare model says of the clean videos."""
+    return table(manifest, "protocol").get("labels") == "clean-prediction"
+
+
+def dataset_text(manifest: Mapping[str, Any]) -> str:
+    """Return the dataset for tables, with whose labels count where they are not its own.
+
+    Example:
+        >>> dataset_text(
+        ...     {
+        ...         "experiment": {
+        ...             "dataset": {"name": "folder"},
+        ...             "protocol": {"labels": "clean-prediction"},
+        ...         }
+        ...     }
+        ... )
+        'folder (labels: clean predictions)'
+    """
+    ref = component_ref(manifest, "dataset") or "?"
+    return f"{ref} (labels: clean predictions)" if has_own_labels(manifest) else ref
 
 
 def is_adaptive(manifest: Mapping[str, Any]) -> bool:

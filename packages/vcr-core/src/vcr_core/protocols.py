@@ -12,8 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
+from vcr_core.classifiers import BaseVideoClassifier as BaseVideoClassifier
+from vcr_core.classifiers import DetailedClassifier as DetailedClassifier
+from vcr_core.classifiers import TimedClassifier as TimedClassifier
+from vcr_core.classifiers import VideoClassifier as VideoClassifier
+from vcr_core.classifiers import ViewedClassifier as ViewedClassifier
 from vcr_core.offline import Preparable as Preparable
 from vcr_core.offline import PrepareContext as PrepareContext
 from vcr_core.offline import PreparedDefense as PreparedDefense
@@ -28,7 +33,6 @@ from vcr_core.transforms import WholeVideo as WholeVideo
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    import torch
     from torch import Tensor
 
     from vcr_core.goals import Goals
@@ -86,11 +90,22 @@ class VideoItem:
         id: unique and stable in the dataset, ``/`` as separator.
         label: index in the dataset's label space.
         source: where the frames come from.
+        group: id of the recording that the video was made from, where several videos were; those
+            of one group are never divided between evaluation and training.
+        facts: what the dataset knows of the video without decoding it, plain data; goes into the
+            record's ``sample``, with :attr:`vcr_core.video.info.Clip.facts` on top.
     """
 
     id: str
     label: int
     source: VideoSource
+    group: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def sample(self) -> dict[str, Any]:
+        """The record's ``sample`` as far as it is known before decoding."""
+        return {**({"source": self.group} if self.group else {}), **self.facts}
 
 
 @runtime_checkable
@@ -113,44 +128,6 @@ class VideoDataset(Protocol):
             KeyError: for an id that :meth:`ids` does not list.
         """
         ...
-
-
-@runtime_checkable
-class VideoClassifier(Protocol):
-    """A classifier of clips. Resizing, cropping and normalising happen inside, differentiably."""
-
-    @property
-    def labels(self) -> LabelSpace:
-        """The classes of the head, in order."""
-        ...
-
-    @property
-    def clip(self) -> ClipSpec:
-        """What to sample from a video."""
-        ...
-
-    def logits(self, clips: Tensor) -> Tensor:
-        """Return logits ``[N, V_crop, K]`` of clips ``[N, T', C, H, W]`` in [0, 1]."""
-        ...
-
-    def to(self, device: torch.device | str) -> Self:
-        """Move to ``device`` and return the model."""
-        ...
-
-
-class BaseVideoClassifier(ABC):
-    """Optional base of classifiers: subclass, set ``labels`` and ``clip``, write ``logits``."""
-
-    labels: LabelSpace
-    clip: ClipSpec
-
-    @abstractmethod
-    def logits(self, clips: Tensor) -> Tensor:
-        """Return logits ``[N, V_crop, K]`` of clips ``[N, T', C, H, W]`` in [0, 1]."""
-
-    @abstractmethod
-    def to(self, device: torch.device | str) -> Self:
-        """Move to ``device`` and return the model."""
 
 
 @runtime_checkable
@@ -378,11 +355,14 @@ class ClipInfo:
         video: video id.
         fps: frames per second of the source, if known.
         seed: seed of role ``metric``.
+        clips: how many clips of equal length the frames are, one after another. More than 1 with
+            ``protocol.tie_frames = false`` only; what compares neighbouring frames stays inside.
     """
 
     video: str = ""
     fps: Fraction | None = None
     seed: int = 0
+    clips: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,11 +373,13 @@ class Reading:
         value: ``None`` where it could not be computed.
         reason: why ``value`` is ``None``, e.g. ``identical`` or ``frame smaller than window``.
         per_frame: one value a frame, where the metric has them.
+        by: library, version and weights that computed it, where it is not the metric's own code.
     """
 
     value: float | None
     reason: str = ""
     per_frame: tuple[float | None, ...] = field(default=())
+    by: str = ""
 
 
 @runtime_checkable

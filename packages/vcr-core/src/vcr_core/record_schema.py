@@ -36,8 +36,12 @@ class Corner(Struct, kw_only=True):
         margin: log-probability of the true label minus the largest other one; below 0 if wrong.
         votes: class to number of votes, where a defense votes.
         abstained: whether the defense refused to predict.
-        score: a detector's score, higher = more likely attacked.
+        score: a detector's score, higher = more likely attacked or tampered with.
         rejected: whether the score is above the detector's threshold.
+        tampered: what a detector of tampering decides, by its own threshold.
+        segment_s: begin and end of what such a detector takes for tampered, in seconds of the
+            video that it saw; both the same for a cut, ``None`` if it names none.
+        evidence: what its decision rests on, plain data of the detector's own.
     """
 
     pred: int | None
@@ -49,6 +53,9 @@ class Corner(Struct, kw_only=True):
     abstained: bool | UnsetType = UNSET
     score: float | UnsetType | None = UNSET
     rejected: bool | UnsetType = UNSET
+    tampered: bool | UnsetType = UNSET
+    segment_s: list[float] | UnsetType | None = UNSET
+    evidence: dict[str, Any] | UnsetType = UNSET
 
 
 class Certificate(Struct, kw_only=True):
@@ -110,6 +117,7 @@ class Perturbation(Struct, kw_only=True):
         l1: mean absolute difference.
         l0_fraction: fraction of pixel sites (t, h, w) that changed in any channel.
         frames_touched: number of frames with any change.
+        l21: sum over frames of the Euclidean norm of a frame.
         violation: how far outside the threat model the attack's own answer was.
         projected: whether the engine had to project it.
         quantised: whether it was rounded to 8 bit.
@@ -121,6 +129,7 @@ class Perturbation(Struct, kw_only=True):
     l1: float
     l0_fraction: Probability
     frames_touched: Count
+    l21: float | UnsetType = UNSET
     violation: float = 0.0
     projected: bool = False
     quantised: bool = True
@@ -134,11 +143,13 @@ class MetricReading(Struct, kw_only=True):
         value: ``None`` where it could not be computed.
         reason: why it is ``None``, as ``identical``.
         per_frame: one value a frame.
+        by: library, version and weights that computed it.
     """
 
     value: float | None
     reason: str | UnsetType = UNSET
     per_frame: list[float | None] | UnsetType = UNSET
+    by: str | UnsetType = UNSET
 
 
 class Cost(Struct, kw_only=True):
@@ -233,6 +244,8 @@ class Record(Struct, kw_only=True):
         status: ``ok``: evaluated (and attacked, if the run attacks); ``ineligible``: the
             attacker's view was wrong before the attack, so ``a := x``; ``error``; ``skipped``.
         label: true label.
+        label_source: ``clean-prediction`` where the label is what the bare model predicts on the
+            clean video; absent where it is the dataset's.
         target: label that a targeted attack is after.
         target_policy: how the target was chosen.
         clean: ``f(x)``.
@@ -244,13 +257,16 @@ class Record(Struct, kw_only=True):
         perturbation: size of what it changed.
         metrics: readings by key.
         cost: counts, seconds, bytes.
-        transform: what was done to the video before it was sampled, and what was sampled then.
+        transform: under an attack that asks nothing: what was done to the video before it was
+            sampled, what was sampled then, and ``sha256`` of what came out.
         trace: at most 64 sampled points of loss and label probability.
         flags: health flags.
         notes: reasons for nulls and other remarks, by the field they are about.
         artifact: hash of what the attack's offline step made, where it has one.
         defense_artifacts: hashes of what the defenses' offline steps made, in their order.
         seeds: seeds used, by role.
+        sample: what the dataset knows of the video; ``source`` is the recording that it was made
+            from, by which videos hang together.
         input: what was decoded.
         error: why there is no result.
         host: machine name.
@@ -266,6 +282,7 @@ class Record(Struct, kw_only=True):
     attempt: Annotated[int, Meta(ge=1)]
     status: Status
     label: Count | None
+    label_source: Literal["clean-prediction"] | UnsetType = UNSET
     target: Count | UnsetType | None = UNSET
     target_policy: str | UnsetType | None = UNSET
     clean: Corner | UnsetType | None = UNSET
@@ -284,6 +301,7 @@ class Record(Struct, kw_only=True):
     artifact: str | UnsetType = UNSET
     defense_artifacts: list[str] | UnsetType = UNSET
     seeds: dict[str, Any] | UnsetType = UNSET
+    sample: dict[str, Any] | UnsetType = UNSET
     input: InputFacts | UnsetType | None = UNSET
     error: Failure | UnsetType | None = UNSET
     host: str | UnsetType | None = UNSET

@@ -59,7 +59,7 @@ class RecordWriter:
 
         Raises:
             StoreError: if a record holds NaN, an infinity or something that is not plain data, if
-                its line is longer than 64 kB even without trace and traceback, or if the disk
+                its line is longer than 64 kB however it is shortened, or if the disk
                 takes only a part. Nothing of the call is counted as written then.
         """
         if self._handle is None:
@@ -130,15 +130,15 @@ class RecordWriter:
 def encode_record(record: Mapping[str, Any]) -> bytes:
     """Return one line: strict JSON in ASCII, fields in the order of the schema, then others.
 
-    A record that is too long loses its trace, then the beginning of its traceback; its ``notes``
-    say so.
+    A record that is too long loses its trace, then the metrics' values of single frames, then the
+    beginning of its traceback; its ``notes`` say so.
 
     Raises:
         StoreError: see :meth:`RecordWriter.append`.
     """
     plain = {name: record[name] for name in sorted(record, key=_field_order)}
     line = _line(plain)
-    for shorten in (_without_trace, _without_traceback):
+    for shorten in (_without_trace, _without_frames, _without_traceback):
         if len(line) <= MAX_LINE_BYTES:
             return line
         plain = shorten(plain, len(line) - MAX_LINE_BYTES)
@@ -292,6 +292,22 @@ def _without_trace(record: dict[str, Any], _excess: int) -> dict[str, Any]:
     if not record.get("trace"):
         return record
     return _noted({**record, "trace": []}, "trace", "left out: the record was too long")
+
+
+def _without_frames(record: dict[str, Any], _excess: int) -> dict[str, Any]:
+    metrics = record.get("metrics")
+    if not isinstance(metrics, dict):
+        return record
+    kept = {
+        name: {k: v for k, v in reading.items() if k != "per_frame"}
+        if isinstance(reading, dict)
+        else reading
+        for name, reading in metrics.items()
+    }
+    if kept == metrics:
+        return record
+    shortened = {**record, "metrics": kept}
+    return _noted(shortened, "metrics.per_frame", "left out: the record was too long")
 
 
 def _without_traceback(record: dict[str, Any], excess: int) -> dict[str, Any]:

@@ -12,7 +12,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 Role: TypeAlias = Literal[
-    "clean", "attack", "target", "eval", "metric", "defense", "certify", "subset", "prepare"
+    "clean",
+    "attack",
+    "target",
+    "eval",
+    "metric",
+    "defense",
+    "certify",
+    "subset",
+    "prepare",
+    "tamper",
 ]
 
 

@@ -66,8 +66,8 @@ def _problems(spec: specs.ComponentSpec) -> Iterator[str]:
 def _model_problems(spec: specs.ModelSpec) -> Iterator[str]:
     if not _is_a(spec.clip, specs.ClipSpec):
         yield "clip must be a ClipSpec"
-    if not _is_a(spec.num_classes, int) or spec.num_classes < 1:
-        yield f"num_classes must be a positive integer, found {spec.num_classes!r}"
+    if not _is_a(spec.num_classes, int) or spec.num_classes < 0:
+        yield f"num_classes must be an integer and not below 0, found {spec.num_classes!r}"
     if not _is_tuple_of(spec.weights, specs.WeightSpec):
         yield "weights must be a tuple of WeightSpec"
         return
@@ -87,6 +87,22 @@ def _attack_problems(spec: specs.AttackSpec) -> Iterator[str]:
         return
     for norm in sorted(spec.norms, key=str):
         yield from _not_in("norms", norm, literal_values(specs.Norm))
+    if spec.corruption is not None:
+        yield from _corruption_problems(spec, spec.corruption)
+
+
+def _corruption_problems(spec: specs.AttackSpec, found: specs.Corruption) -> Iterator[str]:
+    if not _is_a(found, specs.Corruption):
+        yield "corruption must be a Corruption"
+        return
+    if spec.access != "none":
+        yield f"a corruption asks nobody: access must be 'none', found {spec.access!r}"
+    if not _is_a(found.group, str) or not found.group:
+        yield "corruption.group must be a word"
+    if not _is_a(found.severities, int) or found.severities < 1:
+        yield f"corruption.severities must be a positive integer, found {found.severities!r}"
+    if not _is_tuple_of(found.member_of, specs.SuiteMember):
+        yield "corruption.member_of must be a tuple of SuiteMember"
 
 
 def _is_attribute(value: object) -> bool:

@@ -11,6 +11,7 @@ import pytest
 import torch
 import vcr_core as vcr
 from torch import Tensor
+from vcr_core import means
 from vcr_core.protocols import InputDefense, LabelSpace, Reading, VideoItem
 from vcr_core.record_schema import stable_part, validate_record
 from vcr_core.testing.toys.broken import attacks as broken
@@ -339,6 +340,24 @@ class TestMetrics:
         assert metrics["bad"] == {"value": None, "reason": "OSError: no weights here"}
         assert metrics["odd"]["value"] is None
         assert metrics["gone"]["reason"] == "too small"
+
+    def test_what_computed_a_value_stands_beside_it_and_in_the_summary(self) -> None:
+        class Made:
+            keys = ("made",)
+
+            def measure(self, reference: Tensor, test: Tensor, info: Any) -> dict[str, Any]:
+                return {"made": Reading(float(info.clips), by="libmade 1.2")}
+
+        result = evaluate(attack=Descend(), metrics=[Made()])
+        attacked = [r for r in result.records if r["status"] == "ok"]
+        assert {r["metrics"]["made"]["by"] for r in attacked} == {"libmade 1.2"}
+        entry = means.metrics(attacked, seed=0)["made"]
+        assert (entry["value"], entry["by"]) == (1, {"libmade 1.2": len(attacked)})
+
+    def test_the_sizes_of_a_perturbation_agree_with_each_other(self) -> None:
+        sizes = evaluate(attack=Descend(), metrics=[]).records[0]["perturbation"]
+        # The sum of the frames' norms lies between the whole norm and its value for equal frames.
+        assert sizes["l2"] <= sizes["l21"] <= sizes["l2"] * sizes["frames_touched"] ** 0.5 + 1e-9
 
 
 class TestLabels:

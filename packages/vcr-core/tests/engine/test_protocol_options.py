@@ -104,6 +104,21 @@ class TestTiedFrames:
             assert kept["adversarial"].shape[0] == 4
             assert (kept["clean"][0] == kept["clean"][3]).all()
 
+    def test_metrics_are_told_where_a_clip_ends(self) -> None:
+        class Told:
+            keys = ("clips", "frames")
+
+            def measure(self, reference: Tensor, test: Tensor, info: Any) -> dict[str, float]:
+                return {"clips": info.clips, "frames": len(reference)}
+
+        class Twice(Whole):
+            clip = ClipSpec(frames=4, size=32, clips=2, light_clips=2, end="loop")
+
+        for tied, (clips, frames) in ((True, (1, 3)), (False, (2, 8))):
+            result = run(model=Twice(), metrics=[Told()], protocol={"tie_frames": tied})
+            found = next(r["metrics"] for r in result.records if r["status"] == "ok")
+            assert (found["clips"]["value"], found["frames"]["value"]) == (clips, frames)
+
     def test_the_kept_frames_reproduce_the_recorded_prediction(self, tmp_path: Path) -> None:
         result = run(results=tmp_path)
         import json

@@ -62,7 +62,7 @@ ATTACK = AttackSpec(
 @pytest.mark.parametrize(
     ("spec", "change", "problem"),
     [
-        (MODEL, {"num_classes": 0}, "positive integer"),
+        (MODEL, {"num_classes": -1}, "not below 0"),
         (MODEL, {"clip": None}, "ClipSpec"),
         (MODEL, {"weights": (WeightSpec(variant="v"), WeightSpec(variant="v"))}, "two sets"),
         (MODEL, {"weights": (WeightSpec(variant="V_1"),)}, "variant 'V_1'"),

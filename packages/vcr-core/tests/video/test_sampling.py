@@ -206,3 +206,16 @@ def test_bad_arguments_are_named(change, word):
 def test_a_plan_refuses_frames_that_do_not_exist(table):
     with pytest.raises(ValueError, match="plan"):
         SamplingPlan(table=table, policy="own", n_frames=5)
+
+
+@pytest.mark.parametrize(
+    ("n_frames", "step", "count"), [(1, 1, 1), (8, 1, 8), (9, 2, 5), (16, 2, 8), (17, 3, 6)]
+)
+def test_all_takes_every_frame_or_every_second_one_of_a_longer_video(n_frames, step, count):
+    plan = make_plan(n_frames, frames=8, policy="all")
+    assert plan.table == (tuple(range(0, n_frames, step)),)
+    assert len(plan.distinct) == count
+    with pytest.raises(ValueError, match="makes one clip"):
+        make_plan(n_frames, frames=8, clips=2, policy="all")
+    with pytest.raises(ValueError, match="stride must be 1"):
+        make_plan(n_frames, frames=8, stride=2, policy="all")

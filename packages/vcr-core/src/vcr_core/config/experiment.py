@@ -87,6 +87,11 @@ class Experiment:
         )
 
     @property
+    def own_labels(self) -> bool:
+        """Whether the bare model's clean predictions take the place of the dataset's labels."""
+        return self.protocol.labels == "clean-prediction"
+
+    @property
     def adaptive(self) -> bool:
         """Whether the attack sees the defense."""
         return bool(self.defenses) and self.protocol.attacker_knows_defense

@@ -18,10 +18,11 @@ import msgspec
 from msgspec import inspect
 
 from vcr_core import EVALUATION_VERSION
-from vcr_core.components import chosen_weights, params_type
+from vcr_core.components import params_type, weights_of
 from vcr_core.config.check import plain
 from vcr_core.config.wording import is_path, members
 from vcr_core.specs import ModelSpec
+from vcr_core.weights.places import folders_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -45,7 +46,7 @@ def identity_of(experiment: Experiment) -> dict[str, Any]:
         "evaluation_version": EVALUATION_VERSION,
         "seed": experiment.seed,
         "dataset": {**_component(experiment.dataset), **_dataset_keys(experiment)},
-        "model": {**_component(experiment.model), **_weights(experiment.model)},
+        "model": {**_component(experiment.model), **_weights(experiment)},
         "attack": _component(attack) if attack else None,
         "defense": [_defense(defense, experiment) for defense in experiment.defenses],
         "threat": _threat(experiment) if attack else None,
@@ -137,10 +138,8 @@ def _without_paths(struct: type[msgspec.Struct], params: Mapping[str, Any]) -> d
     return kept
 
 
-def _weights(model: Chosen) -> dict[str, Any]:
-    weights = (
-        chosen_weights(model.spec, model.variant) if isinstance(model.spec, ModelSpec) else None
-    )
+def _weights(experiment: Experiment) -> dict[str, Any]:
+    weights = weights_of(experiment.model, folders_of(experiment.paths))
     return {"weights": weights.sha256 if weights else ""}
 
 
@@ -174,6 +173,9 @@ def _protocol(experiment: Experiment) -> dict[str, Any]:
         unused.add("attacker_knows_defense")
     if experiment.attack is None or not experiment.adaptive:
         unused |= ADAPTIVE_KEYS
+    if experiment.protocol.labels == "dataset":
+        # Absent: runs with the dataset's labels keep the names that they have.
+        unused.add("labels")
     return {key: value for key, value in protocol.items() if key not in unused}
 
 

@@ -83,6 +83,13 @@ class ProtocolConfig(Table, frozen=True, kw_only=True):
     eval_repeats: Annotated[
         Positive, Meta(description="draws with which a random defense is judged")
     ] = 5
+    labels: Annotated[
+        Literal["dataset", "clean-prediction"],
+        Meta(
+            description="what counts as right: the dataset's classes, or what the bare model says "
+            "of each clean video"
+        ),
+    ] = "dataset"
     views: Annotated[
         Literal["light", "full"], Meta(description="the model's few or many clips per video")
     ] = "light"

@@ -11,15 +11,16 @@ import torch
 
 from vcr_core import EVALUATION_VERSION
 from vcr_core.artifacts import Artifact, ArtifactDamaged, Wanted, find_artifact
-from vcr_core.checkup import cache_folder
-from vcr_core.components import chosen_weights
+from vcr_core.components import clip_of, weights_of
 from vcr_core.config.command_text import LOCAL, command_text
 from vcr_core.config.identity import identity_of
 from vcr_core.engine.subset import training_videos
 from vcr_core.errors import ContractViolation
+from vcr_core.folders import cache_folder
 from vcr_core.metering import modules_of
 from vcr_core.protocols import PreparedDefense
 from vcr_core.specs import AttackSpec, ModelSpec
+from vcr_core.weights.places import folders_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -63,7 +64,10 @@ def wanted_artifact(
     if spec.access == "transfer":
         # The model under attack is never asked; its classes and its way to sample count.
         model = cast("ModelSpec", experiment.model.spec)
-        made_for["model"] = {"label_space": model.label_space, "clip": asdict(model.clip)}
+        made_for["model"] = {
+            "label_space": model.label_space,
+            "clip": asdict(clip_of(experiment.model)),
+        }
         stands_for = model.label_space
     else:
         made_for["model"] = {**identity["model"], **_own_weights(experiment, parts)}
@@ -163,7 +167,9 @@ def _common(
             if key not in ("limit", "subset", "rule")
         },
         "protocol": {
-            key: getattr(experiment.protocol, key) for key in ("views", "space", "tie_frames")
+            **{key: getattr(experiment.protocol, key) for key in ("views", "space", "tie_frames")},
+            # Absent elsewhere: artifacts for the dataset's labels keep their names.
+            **({"labels": experiment.protocol.labels} if experiment.own_labels else {}),
         },
         "prepare": identity["prepare"],
         "training": [list(video) for video in training],
@@ -194,7 +200,7 @@ def required_artifact(
         return None
     artifact = find_artifact(wanted)
     for name, digest in (artifact.manifest.get("surrogates") or {}).items():
-        if weights_of(name) != digest:
+        if weights_hash(name, folders_of(experiment.paths)) != digest:
             raise ArtifactDamaged(
                 f"the artifact {artifact.folder} was made with other weights of surrogate "
                 f"{name!r}; delete the folder and make it again with:\n  {wanted.command}"
@@ -210,12 +216,11 @@ def target_classes(experiment: Experiment, classes: int) -> tuple[int, ...] | No
     return (asked,) if isinstance(asked, int) else tuple(range(classes))
 
 
-def weights_of(name: str) -> str:
+def weights_hash(name: str, folders: Sequence[Path] = ()) -> str:
     """Return the hash of the weights of a model by reference, ``""`` where none is known."""
     from vcr_core.config.objects import choose_component
 
-    chosen = choose_component("model", name, {})
-    weights = chosen_weights(cast("ModelSpec", chosen.spec), chosen.variant)
+    weights = weights_of(choose_component("model", name, {}), folders)
     return weights.sha256 if weights else ""
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from vcr_core.datasets.labels import UNKNOWN
 from vcr_core.engine.contest import Contest, Result
 from vcr_core.engine.decode import Decoded, decode, stackable
 from vcr_core.engine.transform_contest import TransformContest
@@ -92,11 +93,11 @@ class BatchRunner:
         for video in ids:
             if blamed and video in blamed:
                 fields = error_fields(WorkerDied(blamed[video]), "worker")
-                records[video] = {**fields, "label": self._label(video)}
+                records[video] = {**fields, **self._known(video)}
                 continue
             outcome = self._guarded([video], partial(decode, self.setup, video), "decode")
             if isinstance(outcome, dict):
-                records[video] = {**outcome, "label": self._label(video)}
+                records[video] = {**outcome, **self._known(video)}
             else:
                 decoded.append(outcome)
         if care:
@@ -124,19 +125,25 @@ class BatchRunner:
             for video in ids
         ]
 
-    def _label(self, video: str) -> int:
-        return self.setup.label_map[self.setup.dataset.item(video).label]
+    def _known(self, video: str) -> dict[str, Any]:
+        """Return what a record says of a video that was not decoded."""
+        item = self.setup.dataset.item(video)
+        known: dict[str, Any] = {"label": _recorded(self.setup.label_map[item.label])}
+        return {**known, "sample": item.sample} if item.sample else known
 
     def _contest(self, group: list[Decoded]) -> dict[str, dict[str, Any]]:
         """Return fields by id; a group that fails is done one by one, so one fault costs one."""
         ids = [v.id for v in group]
         outcome = self._guarded(ids, lambda: self._attempt(group, self._chunk), "clean")
-        if isinstance(outcome, dict) and outcome["error"]["oom"]:
+        if isinstance(outcome, dict) and outcome.get("error", {}).get("oom"):
             outcome = self._with_smaller_chunk(group)
         if not isinstance(outcome, dict):
             return self._kept(ids, outcome)
         if len(group) == 1:
-            return {ids[0]: {**outcome, "label": group[0].label, "input": group[0].facts}}
+            known = {"label": _recorded(group[0].label), "input": group[0].facts}
+            if group[0].sample:
+                known["sample"] = group[0].sample
+            return {ids[0]: {**outcome, **known}}
         return self._one_by_one(group)
 
     def _one_by_one(self, group: Sequence[Decoded]) -> dict[str, dict[str, Any]]:
@@ -194,6 +201,10 @@ class BatchRunner:
         # Outside of the handler the exception, its frames and their tensors are gone.
         logger.warning("%s failed in %s: %s", ids, self._stage, fields["error"]["message"])
         return fields
+
+
+def _recorded(label: int) -> int | None:
+    return None if label == UNKNOWN else label
 
 
 def error_fields(error: BaseException, stage: str) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
 from vcr_core.adaptive import View
+from vcr_core.corruption import content_sha256
 from vcr_core.engine.attack_log import AttackLog
 from vcr_core.engine.clock import Clock
 from vcr_core.engine.draw import ABSTAINED, Draw
@@ -17,10 +18,10 @@ from vcr_core.engine.measure import distances, readings
 from vcr_core.engine.reuse import GroupReuse
 from vcr_core.engine.surrogates import Surrogates
 from vcr_core.engine.verify import check_answer, fit, untouched
-from vcr_core.errors import BudgetExhausted
+from vcr_core.errors import BudgetExhausted, VideoSkipped
 from vcr_core.goals import Goals, choose_targets
 from vcr_core.image_models import ImageModels
-from vcr_core.prediction import corner
+from vcr_core.outcomes import OWN_LABEL
 from vcr_core.protocols import AttackContext
 from vcr_core.randomness import VideoRandom
 from vcr_core.seeding import derive_seed, isolated_random_state
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from vcr_core.engine.setup import Setup
 
 StageFn = Callable[[str], None]
+ScoresFn: TypeAlias = "Callable[[], Tensor]"
 
 
 @dataclass(slots=True)
@@ -70,13 +72,13 @@ class Contest:
         self.clean = torch.stack([v.frames for v in videos]).to(self.device)
         self.labels = torch.tensor([v.label for v in videos], device=self.device)
         gather = videos[0].gather.to(self.device)
-        self.plain = View(setup.model, gather, chunk=chunk)
-        self.defended = (
-            View(setup.defended, gather, setup.links, chunk=chunk) if setup.links else None
-        )
+        model = setup.model.at_rate(videos[0].rate)
+        defended = setup.defended.at_rate(videos[0].rate)
+        self.plain = View(model, gather, chunk=chunk)
+        self.defended = View(defended, gather, setup.links, chunk=chunk) if setup.links else None
         self.attacked_view = (
             View(
-                setup.defended,
+                defended,
                 gather,
                 setup.attack_links,
                 chunk=chunk,
@@ -95,7 +97,9 @@ class Contest:
         """Return one result a video, in order."""
         self.stage("clean")
         self.clock.start()
-        clean = self.reuse.clean(lambda: self._plain_scores(self.clean))
+        clean = self._plain_draw(self.clean, self.reuse.clean)
+        if self.experiment.own_labels:
+            self._take_labels(clean)
         self._look_for_probabilities()
         clean_defended = self._defended_draws(self.clean)
         self.clock.stop("clean")
@@ -103,11 +107,13 @@ class Contest:
             {
                 "status": "ok",
                 "label": v.label,
-                "clean": corner(clean[i], v.label),
+                "clean": clean.corner(i, v.label),
             }
             for i, v in enumerate(self.videos)
         ]
         for i, fields in enumerate(results):
+            if self.experiment.own_labels:
+                fields["label_source"] = OWN_LABEL
             if clean_defended:
                 fields["clean_defended"] = self._corners(clean_defended, i)
         self._certify(results)
@@ -117,6 +123,22 @@ class Contest:
         return [self._result(i, fields, attacked_video) for i, fields in enumerate(results)]
 
     # -- stages --------------------------------------------------------------------------------
+
+    def _take_labels(self, clean: Draw) -> None:
+        """Let the bare model's clean predictions be the labels.
+
+        Raises:
+            VideoSkipped: if the model makes none.
+        """
+        predicted = clean.predicted()
+        if ABSTAINED in predicted:
+            raise VideoSkipped(
+                "the model makes no prediction on the clean video, which was to be the label"
+            )
+        self.videos = [
+            replace(video, label=guess) for video, guess in zip(self.videos, predicted, strict=True)
+        ]
+        self.labels = torch.tensor(predicted, device=self.device)
 
     def _certify(self, results: list[dict[str, Any]]) -> None:
         """Add a certificate to each video where the defense is asked for it: once, when clean."""
@@ -133,10 +155,11 @@ class Contest:
             fields["certificate"] = certificate
 
     def _attack(
-        self, results: list[dict[str, Any]], clean: Tensor, clean_defended: list[Draw]
+        self, results: list[dict[str, Any]], clean: Draw, clean_defended: list[Draw]
     ) -> Tensor:
         experiment = self.experiment
-        view_logits, right = clean, clean.argmax(dim=1) == self.labels
+        guessed = torch.tensor(clean.predicted(), device=self.device)
+        view_logits, right = clean.scores, guessed == self.labels
         if experiment.adaptive and self.defended is not None:
             guesses = torch.tensor([draw.predicted() for draw in clean_defended])
             right = (guesses.to(self.device) == self.labels).double().mean(dim=0) > 0.5
@@ -165,9 +188,7 @@ class Contest:
                 self.reuse.keep(*told, final[rows], self.clock.seconds["attack"])
         self.stage("eval")
         self.clock.start()
-        attacked = Draw(
-            self.reuse.attacked(lambda: self._plain_scores(final)), [{} for _ in self.videos]
-        )
+        attacked = self._plain_draw(final, self.reuse.attacked)
         attacked_defended = self._defended_draws(final)
         self.clock.stop("eval")
         eligible = set(rows.tolist())
@@ -179,6 +200,9 @@ class Contest:
                 fields["target"] = int(targets[i])
                 fields["target_policy"] = str(experiment.threat.target)
             fields["attacked"] = attacked.corner(i, label)
+            if self.setup.rules.access == "none":
+                levels = (final[i] * 255).round().byte().permute(0, 2, 3, 1)
+                fields["transform"] = {"sha256": content_sha256(levels.cpu().numpy())}
             if attacked_defended:
                 fields["attacked_defended"] = self._corners(attacked_defended, i, listed=True)
             if i in eligible:
@@ -355,6 +379,7 @@ class Contest:
                 video=self.ids[i],
                 fps=self.videos[i].fps,
                 seed=derive_seed(self.experiment.seed, self.ids[i], "metric"),
+                clips=1 if self.experiment.protocol.tie_frames else len(self.videos[i].gather),
             )
             for i in rows
         ]
@@ -370,9 +395,15 @@ class Contest:
                 out.append(Draw(*view.detailed(video, VideoRandom(seeds, self.device))))
         return out
 
-    def _plain_scores(self, video: Tensor) -> Tensor:
-        """Return ``[B, K]`` log-probabilities of the bare model."""
-        return self._predict(self.plain, video, "clean", 1)[0].scores
+    def _plain_draw(self, video: Tensor, reused: Callable[[ScoresFn], Tensor]) -> Draw:
+        """Return the bare model's prediction; what it tells besides is not kept for other runs."""
+
+        def computed() -> Draw:
+            return self._predict(self.plain, video, "clean", 1)[0]
+
+        if self.setup.model.is_detailed:
+            return computed()
+        return Draw(reused(lambda: computed().scores), [{} for _ in self.videos])
 
     def _defended_draws(self, video: Tensor) -> list[Draw]:
         return self._draws(self.defended, video)
@@ -437,6 +468,8 @@ class Contest:
             "attack": derive_seed(seed, video, "attack"),
             "eval": derive_seed(seed, video, "eval"),
         }
+        if self.videos[i].sample:
+            fields["sample"] = self.videos[i].sample
         fields["input"] = self.videos[i].facts
         return Result(
             fields=fields,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
+from torch.nn import functional
 
 from vcr_core.errors import UsageError
 from vcr_core.video.sampling import make_plan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from fractions import Fraction
 
     import numpy as np
     from numpy.typing import NDArray
@@ -24,6 +26,10 @@ if TYPE_CHECKING:
     from vcr_core.specs import ClipSpec
     from vcr_core.video.info import Clip
     from vcr_core.video.sampling import SamplingPlan
+
+
+_REDUCED_AT_ONCE = 16
+"""Frames that are averaged down together."""
 
 
 @dataclass(slots=True)
@@ -39,6 +45,8 @@ class Decoded:
         seconds: time it took.
         fps: frames per second, if known.
         after: what a transform before the sampling made of it.
+        rate: frames per second of a clip, for models that have to know it.
+        sample: the record's ``sample`` field.
     """
 
     id: str
@@ -49,6 +57,8 @@ class Decoded:
     seconds: float
     fps: Any = None
     after: After | None = None
+    rate: float | None = None
+    sample: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -61,6 +71,7 @@ class After:
         facts: the record's ``transform`` field.
         aligned: whether its frames can be compared with the clean ones one by one.
         seconds: time the transform took.
+        rate: frames per second of a clip, for models that have to know it.
     """
 
     frames: Tensor
@@ -68,6 +79,7 @@ class After:
     facts: dict[str, Any]
     aligned: bool
     seconds: float
+    rate: float | None = None
 
 
 def decode(setup: Setup, video_id: str) -> Decoded:
@@ -88,7 +100,22 @@ def decode(setup: Setup, video_id: str) -> Decoded:
         facts=input_facts(setup, item, clip, clip.plan, frames),
         seconds=time.perf_counter() - started,
         fps=clip.fps,
+        rate=rate_of(setup, clip.fps, clip.plan),
+        sample={**item.sample, **clip.facts},
     )
+
+
+def rate_of(setup: Setup, fps: Fraction | None, plan: SamplingPlan) -> float | None:
+    """Return the frames per second of the plan's clips, where the model has to know them."""
+    if fps is None or not setup.model.is_timed:
+        return None
+    return plan_rate(fps, plan)
+
+
+def plan_rate(fps: Fraction, plan: SamplingPlan) -> float:
+    """Return the frames per second of a plan's clips."""
+    row = plan.table[0]
+    return float(fps) / max(1, row[1] - row[0] if len(row) > 1 else 1)
 
 
 def sampler_of(setup: Setup) -> Sampler:
@@ -100,6 +127,7 @@ def sampler_of(setup: Setup) -> Sampler:
 def framed(setup: Setup, frames: NDArray[np.uint8], plan: SamplingPlan) -> tuple[Tensor, Tensor]:
     """Return a plan's distinct frames ``[U, H, W, 3]`` as the attacked tensor, and its gather."""
     protocol = setup.experiment.protocol
+    frames = reduced(frames, setup.model.clip.reduce_to)
     video = torch.from_numpy(frames).permute(0, 3, 1, 2).to(torch.float32).div_(255)
     gather = torch.as_tensor(plan.gather, dtype=torch.int64)
     if protocol.space == "input":
@@ -108,6 +136,25 @@ def framed(setup: Setup, frames: NDArray[np.uint8], plan: SamplingPlan) -> tuple
         video = video[gather.flatten()]
         gather = torch.arange(gather.numel()).view_as(gather)
     return video.contiguous(), gather
+
+
+def reduced(frames: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
+    """Return frames ``[U, H, W, 3]`` with the short side averaged down to ``side``.
+
+    Frames that are no larger, and all with ``side`` 0, come back as they are.
+    """
+    height, width = frames.shape[1:3]
+    if side == 0 or min(height, width) <= side:
+        return frames
+    scale = side / min(height, width)
+    to = (max(side, round(height * scale)), max(side, round(width * scale)))
+    parts = []
+    # A few at a time: as floats a whole video takes four times its memory.
+    for part in torch.split(torch.from_numpy(frames), _REDUCED_AT_ONCE):
+        planes = part.permute(0, 3, 1, 2).to(torch.float32)
+        small = functional.interpolate(planes, to, mode="area")
+        parts.append(small.round_().to(torch.uint8).permute(0, 2, 3, 1))
+    return torch.cat(parts).contiguous().numpy()
 
 
 def input_facts(
@@ -152,12 +199,14 @@ def _to_input(setup: Setup, frames: Tensor) -> Tensor:
 
 
 def stackable(videos: Sequence[Decoded]) -> list[list[Decoded]]:
-    """Split a batch into groups of equal shape and plan, in order of first appearance."""
+    """Split a batch into groups of equal shape, plan and rate, in order of first appearance."""
     groups: dict[tuple[Any, ...], list[Decoded]] = {}
     for video in videos:
-        key: tuple[Any, ...] = (tuple(video.frames.shape), video.gather.numpy().tobytes())
+        key: tuple[Any, ...] = (tuple(video.frames.shape), video.gather.numpy().tobytes(),
+                                video.rate)  # fmt: skip
         if video.after is not None:
             after = video.after
-            key = (*key, tuple(after.frames.shape), after.gather.numpy().tobytes())
+            shape = tuple(after.frames.shape)
+            key = (*key, shape, after.gather.numpy().tobytes(), after.rate)
         groups.setdefault(key, []).append(video)
     return list(groups.values())

@@ -9,12 +9,15 @@ from vcr_core.adaptive import DefenseLink
 from vcr_core.compat import void_certificate
 from vcr_core.components import build
 from vcr_core.config.command_text import LOCAL
+from vcr_core.engine.models import ready_model
 from vcr_core.errors import ConfigError, IncompatibleComponents
-from vcr_core.metering import GuardedModel, frozen
+from vcr_core.metering import GuardedModel
 from vcr_core.protocols import Certifier, Checkpoint
+from vcr_core.weights.places import folders_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     import torch
 
@@ -71,7 +74,7 @@ def defended_model(
             "evaluate the defended model as a model of its own"
         )
     name = cast("Checkpoint", swaps[0].defense).checkpoint(experiment.model.ref)
-    other = replacement(name, who)
+    other = replacement(name, who, folders_of(experiment.paths))
     for what, ours, theirs in (
         ("classes", model.labels.names, other.labels.names),
         ("a clip", model.clip, other.clip),
@@ -81,10 +84,10 @@ def defended_model(
                 f"{who}: model {name!r} has {what} other than {experiment.model.ref!r}; "
                 "name the same architecture with other weights"
             )
-    return GuardedModel(frozen(other).to(device))
+    return GuardedModel(ready_model(other, experiment.protocol).to(device))
 
 
-def replacement(name: str, who: str) -> VideoClassifier:
+def replacement(name: str, who: str, folders: Sequence[Path] = ()) -> VideoClassifier:
     """Build a model by reference.
 
     Raises:
@@ -93,7 +96,7 @@ def replacement(name: str, who: str) -> VideoClassifier:
     from vcr_core.config.objects import choose_component
 
     try:
-        model: VideoClassifier = build(choose_component("model", name, {}))
+        model: VideoClassifier = build(choose_component("model", name, {}), folders)
     except ConfigError as error:
         raise ConfigError(f"{who} asks for model {name!r}: {error}") from error
     return model

@@ -28,12 +28,14 @@ def distances(
     """Return the record's ``perturbation`` of one video ``[T, C, H, W]``."""
     delta = (adversarial - clean).abs()
     sites = delta.amax(dim=1)
+    energy = delta.square().flatten(1).sum(dim=1, dtype=torch.float64)
     return {
         "linf": float(delta.max()),
-        "l2": float(delta.square().sum(dtype=torch.float64)) ** 0.5,
+        "l2": float(energy.sum()) ** 0.5,
         "l1": float(delta.mean(dtype=torch.float64)),
         "l0_fraction": float((sites > 0).double().mean()),
         "frames_touched": int((sites.flatten(1).amax(dim=1) > 0).sum()),
+        "l21": float(energy.sqrt().sum()),
         "violation": violation,
         "projected": projected,
         "quantised": quantised,
@@ -48,15 +50,16 @@ def readings(
     video: str,
     fps: Any,
     seed: int,
+    clips: int = 1,
 ) -> dict[str, dict[str, Any]]:
-    """Return ``{key: {"value", "reason"?, "per_frame"?}}``.
+    """Return ``{key: {"value", "reason"?, "per_frame"?, "by"?}}``.
 
     Raises:
         ContractViolation: if a metric reports something that is no number; a metric that cannot
             measure says so with a :class:`Reading` without a value.
     """
     found: dict[str, dict[str, Any]] = {}
-    info = ClipInfo(video=video, fps=fps, seed=seed)
+    info = ClipInfo(video=video, fps=fps, seed=seed, clips=clips)
     for name, keys, metric in metrics:
         try:
             with torch.no_grad(), isolated_random_state(seed):
@@ -84,4 +87,6 @@ def _reading(name: str, key: str, value: float | Reading | None) -> dict[str, An
         plain["per_frame"] = [
             None if v is None or not math.isfinite(v) else float(v) for v in reading.per_frame
         ]
+    if reading.by:
+        plain["by"] = reading.by
     return plain

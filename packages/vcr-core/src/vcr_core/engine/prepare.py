@@ -11,6 +11,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
+import torch
+
+from vcr_core.adaptive import View
 from vcr_core.artifacts import (
     SPENT_FILE,
     Artifact,
@@ -27,7 +30,7 @@ from vcr_core.engine.artifact import (
     target_classes,
     wanted_artifact,
     wanted_for_defenses,
-    weights_of,
+    weights_hash,
 )
 from vcr_core.engine.decode import decode
 from vcr_core.engine.setup import Parts, Setup, build_dataset, build_setup
@@ -35,7 +38,9 @@ from vcr_core.errors import ContractViolation, UsageError, VcrError
 from vcr_core.manifest import utc_now
 from vcr_core.preparing import Bare, plain_victim, stacked
 from vcr_core.protocols import Preparable, PrepareContext
+from vcr_core.randomness import VideoRandom
 from vcr_core.seeding import derive_seed, isolated_random_state
+from vcr_core.weights.places import folders_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -237,7 +242,7 @@ class _Step:
         setup, experiment = self.setup, self.setup.experiment
         dataset, videos = setup.dataset, self.wanted.made_for["training"]
         items = [
-            replace(dataset.item(video), label=setup.label_map[label]) for video, label in videos
+            replace(dataset.item(video), label=self._label(video, label)) for video, label in videos
         ]
         of_attack = self.position is None
         transfer = of_attack and setup.rules.access == "transfer"
@@ -293,20 +298,40 @@ class _Step:
         decoded = [self._decode(item.id) for item in items]
         return stacked([(d.id, d.label, d.frames, d.gather) for d in decoded], self.setup.device)
 
+    def _label(self, video: str, label: int) -> int:
+        """Return the model's class of a training video, by the dataset or by the model itself."""
+        own = self.setup.experiment.own_labels
+        return self._decode(video).label if own else self.setup.label_map[label]
+
     def _decode(self, video: str) -> Decoded:
         """Return a video; so many as fit stay in memory, for steps that see them often."""
         found = self.kept.get(video)
         if found is None:
             found = decode(self.setup, video)
+            if self.setup.experiment.own_labels:
+                found = replace(found, label=self._predicted(found))
             if len(self.kept) * found.frames.nbytes < KEPT_BYTES:
                 self.kept[video] = found
         return found
+
+    def _predicted(self, video: Decoded) -> int:
+        """Return what the bare model says of a clean video; it counts for no meter."""
+        setup = self.setup
+        view = View(
+            setup.model.at_rate(video.rate),
+            video.gather.to(setup.device),
+            chunk=setup.experiment.runtime.chunk_clips,
+        )
+        random = VideoRandom([derive_seed(setup.experiment.seed, video.id, "clean")])
+        with torch.no_grad(), setup.model.permit():
+            scores = view(video.frames.unsqueeze(0).to(setup.device), random)
+        return int(scores.argmax(dim=1))
 
     def _surrogate(self, name: str) -> VideoClassifier:
         pool = self.setup.surrogates
         if pool is None:  # pragma: no cover - build_setup always makes one
             raise ContractViolation("no surrogates here")
-        self.surrogates[name] = weights_of(name)
+        self.surrogates[name] = weights_hash(name, folders_of(self.setup.experiment.paths))
         return pool.model(name)
 
     def _spent(self) -> dict[str, Any]:

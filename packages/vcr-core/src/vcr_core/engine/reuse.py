@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from vcr_core.checkup import cache_folder
 from vcr_core.config.command_text import LOCAL
 from vcr_core.engine.reuse_keys import Shelves, group_key
+from vcr_core.folders import cache_folder
 from vcr_core.reuse_store import FOLDER, REUSED, ReuseStore, Shelf
 
 if TYPE_CHECKING:

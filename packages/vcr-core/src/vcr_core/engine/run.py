@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from vcr_core.atomic import write_text
-from vcr_core.components import build, chosen_weights
+from vcr_core.components import build, weights_of
 from vcr_core.config.identity import run_id
 from vcr_core.config.resolve import Resolved, resolve_run
+from vcr_core.corruption import nature
 from vcr_core.engine.artifact import required_artifact
 from vcr_core.engine.clips import write_index
 from vcr_core.engine.machine import run_document, write_machine
@@ -38,6 +39,7 @@ from vcr_core.protocols import ShardTask
 from vcr_core.records import read_records
 from vcr_core.specs import AttackSpec, ModelSpec
 from vcr_core.summary import write_summary
+from vcr_core.weights.places import folders_of
 
 if TYPE_CHECKING:
     from vcr_core.artifacts import Artifact
@@ -149,7 +151,8 @@ def open_run(
             experiment=_tables(resolved),
             experiment_hash=full_hash,
             components=[
-                _described(role, chosen, artifact) for role, chosen in _components(experiment)
+                _described(role, chosen, artifact, folders_of(experiment.paths))
+                for role, chosen in _components(experiment)
             ],
             dataset={
                 "name": experiment.dataset.ref,
@@ -385,7 +388,9 @@ def _components(experiment: Experiment) -> list[tuple[str, Chosen]]:
     return chosen
 
 
-def _described(role: str, chosen: Chosen, artifact: Artifact | None) -> dict[str, Any]:
+def _described(
+    role: str, chosen: Chosen, artifact: Artifact | None, folders: Sequence[Path]
+) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "role": role,
         "kind": chosen.spec.kind,
@@ -397,6 +402,7 @@ def _described(role: str, chosen: Chosen, artifact: Artifact | None) -> dict[str
     }
     if isinstance(chosen.spec, AttackSpec):
         facts["access"] = chosen.spec.access
+        facts |= nature(chosen.spec, chosen.params)
         if artifact is not None:
             facts["artifact"] = {
                 "sha256": artifact.sha256,
@@ -406,7 +412,7 @@ def _described(role: str, chosen: Chosen, artifact: Artifact | None) -> dict[str
                 "cost": artifact.manifest.get("cost"),
             }
     if isinstance(chosen.spec, ModelSpec):
-        weights = chosen_weights(chosen.spec, chosen.variant)
+        weights = weights_of(chosen, folders)
         facts["weights"] = weights.sha256 if weights else None
     return facts
 
@@ -420,7 +426,7 @@ def _label_names(
         return parts.model.labels.names
     if isinstance(spec, ModelSpec) and spec.label_space == dataset.labels.id:
         return dataset.labels.names
-    model = build(experiment.model)
+    model = build(experiment.model, folders_of(experiment.paths))
     names: Sequence[str] = model.labels.names
     return names
 

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
-from vcr_core.checkup import cache_folder
 from vcr_core.components import build
+from vcr_core.datasets.labels import UNKNOWN, UNLABELLED
 from vcr_core.engine.artifact import required_artifact, restore_defenses
 from vcr_core.engine.defending import build_links, defended_model
 from vcr_core.engine.memory import keep_freed_memory
+from vcr_core.engine.models import built_model, ready_model
 from vcr_core.engine.surrogates import SurrogatePool
 from vcr_core.errors import ComponentUnavailable, ConfigError, ModelChanged, UsageError
 from vcr_core.image_models import ImagePool
-from vcr_core.metering import GuardedModel, frozen
+from vcr_core.metering import GuardedModel
 from vcr_core.specs import AttackSpec, MetricSpec
 from vcr_core.threat import ThreatModel, frame_positions
 from vcr_core.victim import Rules
+from vcr_core.weights.places import default_folder, folders_of
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vcr_core.adaptive import DefenseLink
     from vcr_core.artifacts import Artifact
     from vcr_core.config.experiment import Chosen, Experiment
@@ -49,7 +52,8 @@ class Setup:
         experiment: what was asked.
         model: the classifier behind a guard that sees unmetered calls.
         dataset: the videos.
-        label_map: index in the dataset's label space to index in the model's.
+        label_map: index in the dataset's label space to index in the model's; ``UNKNOWN`` where
+            the clean prediction is to be the label.
         attack: the attack or ``None``.
         links: the defense chain.
         attack_links: the chain that an adaptive attack sees.
@@ -97,7 +101,10 @@ class Setup:
                 "the model that was given from Python has been changed by a component; nothing "
                 "after this would be measured on the same model"
             )
-        self.model.model = frozen(build(self.experiment.model)).to(self.device)
+        again = built_model(
+            self.experiment.model, self.experiment.protocol, folders_of(self.experiment.paths)
+        )
+        self.model.model = again.to(self.device)
         self.defended = defended_model(self.experiment, self.links, self.model, self.device)
 
     @property
@@ -150,9 +157,10 @@ def build_setup(
     if device.type == "cpu":
         keep_freed_memory()
     dataset = parts.dataset if parts.dataset is not None else build_dataset(experiment)
+    folders = folders_of(experiment.paths)
     artifact = required_artifact(experiment, dataset, parts) if prepared else None
-    model = parts.model if parts.model is not None else build(experiment.model)
-    guarded = GuardedModel(frozen(model).to(device))
+    model = parts.model if parts.model is not None else build(experiment.model, folders)
+    guarded = GuardedModel(ready_model(model, experiment.protocol).to(device))
     links, attack_links = build_links(experiment, parts.defenses)
     defense_artifacts: tuple[Artifact, ...] = ()
     if restored:
@@ -160,7 +168,7 @@ def build_setup(
     attack = parts.attack
     if attack is None and experiment.attack is not None:
         attack = build(experiment.attack)
-    images = ImagePool(device, (weights_folder(experiment),))
+    images = ImagePool(device, (*folders, default_folder()))
     for name in getattr(attack, "image_models", ()):
         images.model(name)  # what is missing ends a run before its first video
     return Setup(
@@ -172,35 +180,44 @@ def build_setup(
         links=links,
         attack_links=attack_links,
         defended=defended_model(experiment, links, guarded, device),
-        metrics=_metrics(experiment, parts),
+        metrics=_metrics(experiment, parts, folders),
         device=device,
         images=images,
         rules=_rules(experiment),
         is_own_model=parts.model is not None,
-        surrogates=SurrogatePool(guarded.labels, device),
+        surrogates=SurrogatePool(guarded.labels, device, experiment.protocol, folders),
         artifact=artifact,
         defense_artifacts=defense_artifacts,
     )
 
 
 def build_dataset(experiment: Experiment) -> VideoDataset:
-    """Build the dataset, with its root from ``[paths.datasets]`` where the run gives none."""
+    """Build the dataset, with roots from ``[paths.datasets]`` where the run gives none."""
     chosen = experiment.dataset
-    root = experiment.paths.datasets.get(chosen.spec.name)
-    if root is not None and chosen.params.get("root", None) in (None, ""):
-        from dataclasses import replace
-
-        chosen = replace(chosen, params={**chosen.params, "root": root})
-    dataset: VideoDataset = build(chosen)
+    params = rooted(chosen.spec.name, chosen.params, experiment.paths.datasets)
+    dataset: VideoDataset = build(replace(chosen, params=params))
     return dataset
 
 
-def weights_folder(experiment: Experiment) -> Path:
-    """Return the folder of weight files: ``[paths] weights``, else ``weights`` in the cache."""
-    paths = experiment.paths
-    if paths.weights:
-        return Path(paths.weights).expanduser()
-    return (Path(paths.cache) if paths.cache else cache_folder()) / "weights"
+def rooted(name: str, params: Mapping[str, Any], roots: Mapping[str, str]) -> dict[str, Any]:
+    """Return a dataset's parameters with its root filled in, and that of a dataset it wraps.
+
+    Args:
+        name: name or reference of the dataset.
+        params: its parameters; ``base``, where it is there, is a reference or a table of one with
+            its ``name`` and parameters.
+        roots: folders by dataset.
+    """
+    filled = dict(params)
+    root = roots.get(name.rpartition("/")[2].partition(".")[0])
+    if root is not None and filled.get("root") in (None, ""):
+        filled["root"] = root
+    base = filled.get("base")
+    table = {"name": base} if isinstance(base, str) else base
+    if isinstance(table, dict) and isinstance(table.get("name"), str):
+        found = rooted(table["name"], table, roots)
+        filled["base"] = base if found == table else found
+    return filled
 
 
 def choose_device(asked: str) -> torch.device:
@@ -231,10 +248,21 @@ def match_labels(
 ) -> list[int]:
     """Return the model's class index of each dataset class, matched by name.
 
+    Where the labels are the clean predictions, every index is ``UNKNOWN`` until there is one.
+
     Raises:
-        ConfigError: listing the dataset's classes that the model does not know.
+        ConfigError: listing the dataset's classes that the model does not know, or if the dataset
+            has none.
     """
     ours, theirs = dataset.labels, model.labels
+    if experiment.own_labels:
+        return [UNKNOWN] * len(ours)
+    if ours == UNLABELLED:
+        raise ConfigError(
+            f"dataset {experiment.dataset.ref!r} has no labels: its videos lie in no folder of a "
+            "class; set protocol.labels = 'clean-prediction' to ask whether an attack changes what "
+            "the model says of each clean video, or sort the videos into one folder per class"
+        )
     if ours.names == theirs.names:
         return list(range(len(ours)))
     from vcr_core.datasets import labels
@@ -253,9 +281,9 @@ def match_labels(
 
 
 def _metrics(
-    experiment: Experiment, parts: Parts
+    experiment: Experiment, parts: Parts, folders: Sequence[Path]
 ) -> tuple[tuple[str, tuple[str, ...], Metric], ...]:
-    built = parts.metrics or [build(chosen) for chosen in experiment.metrics]
+    built = parts.metrics or [build(chosen, folders) for chosen in experiment.metrics]
     return tuple(
         (chosen.ref, metric_keys(chosen), metric)
         for chosen, metric in zip(experiment.metrics, built, strict=True)

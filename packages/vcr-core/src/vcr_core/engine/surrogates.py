@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING
 import torch
 
 from vcr_core.adaptive import View
-from vcr_core.components import build
 from vcr_core.datasets.labels import match_labels
+from vcr_core.engine.models import built_model
 from vcr_core.errors import ContractViolation
-from vcr_core.metering import frozen
 from vcr_core.threat import Unbounded
 from vcr_core.victim import Rules, Victim
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from torch import Tensor
 
+    from vcr_core.config.schema import ProtocolConfig
     from vcr_core.goals import Goals
     from vcr_core.protocols import LabelSpace, VideoClassifier
     from vcr_core.specs import ClipSpec
@@ -32,10 +33,14 @@ class SurrogatePool:
     Attributes:
         labels: classes of the model under attack; a surrogate answers in their order.
         device: where surrogates live.
+        protocol: of the run; its views are also those of a surrogate.
+        folders: where their weight files are looked for before the usual places.
     """
 
     labels: LabelSpace
     device: torch.device
+    protocol: ProtocolConfig
+    folders: Sequence[Path] = ()
     _models: dict[str, VideoClassifier] = field(default_factory=dict)
 
     def model(self, name: str) -> VideoClassifier:
@@ -48,7 +53,7 @@ class SurrogatePool:
         if name not in self._models:
             from vcr_core.config.objects import choose_component
 
-            model = frozen(build(choose_component("model", name, {})))
+            model = built_model(choose_component("model", name, {}), self.protocol, self.folders)
             if model.labels.names != self.labels.names:
                 index = match_labels(
                     self.labels.names, model.labels.names, f"surrogate model {name!r}"

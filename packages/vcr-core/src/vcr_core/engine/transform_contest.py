@@ -41,13 +41,16 @@ class TransformContest(Contest):
         self.afters: list[After] = found
         self.after = torch.stack([after.frames for after in found]).to(self.device)
         gather = found[0].gather.to(self.device)
-        self.after_plain = View(setup.model, gather, chunk=chunk)
+        rate = found[0].rate
+        self.after_plain = View(setup.model.at_rate(rate), gather, chunk=chunk)
         self.after_defended = (
-            View(setup.defended, gather, setup.links, chunk=chunk) if setup.links else None
+            View(setup.defended.at_rate(rate), gather, setup.links, chunk=chunk)
+            if setup.links
+            else None
         )
 
     def _attack(
-        self, results: list[dict[str, Any]], clean: Tensor, clean_defended: list[Draw]
+        self, results: list[dict[str, Any]], clean: Draw, clean_defended: list[Draw]
     ) -> Tensor:
         self.stage("eval")
         self.clock.start()

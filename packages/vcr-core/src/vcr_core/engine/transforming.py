@@ -3,33 +3,30 @@
 from __future__ import annotations
 
 import time
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vcr_core.engine.decode import After, Decoded, framed, input_facts, sampler_of
-from vcr_core.errors import ContractViolation, NotAvailable
+from vcr_core.corruption import content_sha256
+from vcr_core.engine.decode import After, Decoded, framed, input_facts, rate_of, sampler_of
+from vcr_core.errors import ContractViolation
 from vcr_core.protocols import (
     PlanTransform,
     SourceTransform,
     TransformContext,
     Transformed,
-    WholeVideo,
 )
 from vcr_core.randomness import VideoRandom
 from vcr_core.seeding import derive_seed
 from vcr_core.video.sampling import SamplingPlan, whole_video
+from vcr_core.whole_videos import check_transformed, donor, whole_of
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from torch import Tensor
 
     from vcr_core.engine.setup import Setup
     from vcr_core.protocols import VideoItem
     from vcr_core.video.info import Clip
-
-_DONORS_TRIED = 8
 
 
 def decode_transformed(setup: Setup, video_id: str) -> Decoded:
@@ -52,10 +49,10 @@ def _transformed(setup: Setup, item: VideoItem) -> Decoded:
     if not isinstance(attack, SourceTransform):
         raise ContractViolation(f"attack {name!r} declares stage 'source' and has no 'transform'")
     clip = item.source.read(whole_video)
-    whole = _whole(item, clip)
+    whole = whole_of(item, clip)
     seed = derive_seed(setup.experiment.seed, item.id, "attack")
     context = TransformContext(
-        VideoRandom([seed]), lambda other: _donor(setup, item, seed, other_label=other)
+        VideoRandom([seed]), lambda other: donor(setup.dataset, item, seed, other_label=other)
     )
     read = time.perf_counter()
     before = whole.frames.tobytes() if whole.frames.size < _CHECKED_BYTES else b""
@@ -63,7 +60,7 @@ def _transformed(setup: Setup, item: VideoItem) -> Decoded:
     spent = time.perf_counter() - read
     if before and before != whole.frames.tobytes():
         raise ContractViolation(f"attack {name!r} changed the video it was given in place")
-    _check(name, changed, whole)
+    check_transformed(f"attack {name!r}", changed, whole)
     sampler = sampler_of(setup)
     plan, after_plan = sampler(len(whole.frames)), sampler(len(changed.frames))
     frames, gather = framed(setup, whole.frames[plan.distinct], plan)
@@ -72,7 +69,7 @@ def _transformed(setup: Setup, item: VideoItem) -> Decoded:
     aligned = changed.aligned and frames.shape == after.shape
     return _decoded(
         setup, item, clip, plan, (frames, gather),
-        After(after, after_gather, facts, aligned, spent),
+        After(after, after_gather, facts, aligned, spent, rate_of(setup, whole.fps, after_plan)),
         seconds=time.perf_counter() - started - spent,
     )  # fmt: skip
 
@@ -102,10 +99,14 @@ def _replanned(setup: Setup, item: VideoItem) -> Decoded:
 
     frames, gather = of(plan)
     after, after_gather = of(after_plan)
-    facts = {"indices": [int(i) for i in after_plan.distinct]}
+    facts = {
+        "indices": [int(i) for i in after_plan.distinct],
+        "sha256": content_sha256(clip.frames[[place[int(i)] for i in after_plan.distinct]]),
+    }
     return _decoded(
         setup, item, clip, plan, (frames, gather),
-        After(after, after_gather, facts, frames.shape == after.shape, 0.0),
+        After(after, after_gather, facts, frames.shape == after.shape, 0.0,
+              rate_of(setup, clip.fps, after_plan)),
         seconds=time.perf_counter() - started,
     )  # fmt: skip
 
@@ -134,12 +135,9 @@ def _decoded(
         seconds=seconds,
         fps=clip.fps,
         after=after,
+        rate=rate_of(setup, clip.fps, plan),
+        sample={**item.sample, **clip.facts},
     )
-
-
-def _whole(item: VideoItem, clip: Clip) -> WholeVideo:
-    fps = None if clip.fps is None else Fraction(clip.fps)
-    return WholeVideo(item.id, item.label, clip.frames, fps)
 
 
 def _first_frame(count: int) -> SamplingPlan:
@@ -152,52 +150,10 @@ def _sampled(changed: Transformed, plan: SamplingPlan) -> dict[str, Any]:
         "frames": len(changed.frames),
         "indices": [int(i) for i in plan.distinct],
         "sources": [changed.index_map[int(i)] for i in plan.distinct],
+        "sha256": content_sha256(changed.frames),
     }
     start, end = changed.facts.get("start"), changed.facts.get("end")
     if start is not None and end is not None:
         looks = np.asarray(plan.table)
         facts["overlap"] = float(((looks >= start) & (looks < end)).mean())
     return facts
-
-
-def _check(name: str, changed: Any, whole: WholeVideo) -> None:
-    who = f"attack {name!r}"
-    if not isinstance(changed, Transformed):
-        raise ContractViolation(f"{who} returned {type(changed).__name__}, not a Transformed")
-    frames: NDArray[Any] = changed.frames
-    if frames.dtype != np.uint8 or frames.ndim != 4 or frames.shape[1:] != whole.frames.shape[1:]:
-        raise ContractViolation(
-            f"{who} returned frames {frames.dtype} {list(frames.shape)} for a video of uint8 "
-            f"{list(whole.frames.shape)}"
-        )
-    if not len(frames):
-        raise ContractViolation(f"{who} left no frame of {whole.id}")
-    if len(changed.index_map) != len(frames):
-        raise ContractViolation(
-            f"{who} returned {len(frames)} frames and an index map of {len(changed.index_map)}"
-        )
-
-
-def _donor(setup: Setup, item: VideoItem, seed: int, *, other_label: bool) -> WholeVideo:
-    """Return another video, chosen by the seed; unreadable ones are passed over.
-
-    Raises:
-        NotAvailable: if there is none.
-    """
-    from vcr_core.video.info import VideoReadError
-
-    dataset = setup.dataset
-    others = [i for i in sorted(dataset.ids()) if i != item.id]
-    if other_label:
-        others = [i for i in others if dataset.item(i).label != item.label] or others
-    if not others:
-        raise NotAvailable(f"dataset has no video besides {item.id} to take frames from")
-    random = VideoRandom([seed]).child("donor")
-    failures: list[str] = []
-    for _ in range(_DONORS_TRIED):
-        chosen = dataset.item(others[int(random.integers(0, len(others)))])
-        try:
-            return _whole(chosen, chosen.source.read(whole_video))
-        except VideoReadError as error:
-            failures.append(str(error))
-    raise NotAvailable(f"no readable video to take frames from: {failures[-1]}")

@@ -68,6 +68,10 @@ def _symmetric(spec: ComponentSpec) -> bool:
     return cast("MetricSpec", spec).symmetric
 
 
+def _has_distance(spec: ComponentSpec) -> bool:
+    return cast("MetricSpec", spec).differentiable
+
+
 def _out_of_process(spec: ComponentSpec) -> bool:
     return "in-process" not in spec.tags
 
@@ -165,6 +169,8 @@ CHECKS: tuple[Check, ...] = (
     Check("metric/finite-or-none", "values are finite numbers, or missing with a reason"),
     Check("metric/batch-order-free", "a value does not depend on what was measured before"),
     Check("metric/keys-declared", "exactly the declared keys come back"),
+    Check("metric/smallest-frame", "the declared smallest frame has values, a smaller one none"),
+    Check("metric/differentiable-if-claimed", "the distance has a useful gradient", _has_distance),
     Check("dataset/ids-unique-stable", "ids are unique and the same for two instances"),
     Check("dataset/labels-in-range", "every label is an index in the label space"),
     Check("dataset/fingerprint-stable", "two instances give the same content hashes and frames"),

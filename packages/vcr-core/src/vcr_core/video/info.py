@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from vcr_core.errors import VcrError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from fractions import Fraction
 
     import numpy as np
@@ -98,6 +99,8 @@ class Clip:
         backend: library and version that decoded.
         truncated: whether decoding failed after ``n_decoded`` frames and the rest is missing.
         notes: what a reader of the record should know.
+        facts: what the source knows of the video now that it is decoded, plain data; goes into
+            the record's ``sample``.
     """
 
     frames: NDArray[np.uint8]
@@ -111,3 +114,4 @@ class Clip:
     backend: str
     truncated: bool = False
     notes: tuple[str, ...] = ()
+    facts: Mapping[str, Any] = field(default_factory=dict)

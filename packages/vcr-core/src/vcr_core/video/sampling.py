@@ -9,17 +9,29 @@ policy                    frame ``j`` of clip ``i``
 ``uniform_clips``         ``round(i max(t - S, 0) / (n - 1)) + j s``; one clip: as ``center``
 ``segment_middle``        the middle of segment ``j`` of ``L``: ``floor(t (j + 1/2) / L)``; with
                           ``n`` clips, the middle of part ``i`` of ``n`` of that segment
+``segment_twice``         the middle of segment ``j``, then, as a second clip, its beginning
+                          ``floor(j t / L)``
+``segment_offsets``       ``round(t (j + (i + 1) / n) / L)``; one clip: ``round(t (j + 1/2) / L)``;
+                          past the end the last frame repeats
+``sparse``                ``round(j (t - 1) / L) + floor((i + 1) (t - 1) / (L (n + 1)))``
+``every_stride``          ``(floor(i max(m - L, 0) / (n - 1)) + j) s`` with ``m = ceil(t / s)``; one
+                          clip: ``(floor(max(m - L, 0) / 2) + j) s``; past the end the last of the
+                          ``m`` frames repeats
 ``dense``                 ``(trunc(i (max(1, t - 63) - 1) / (n - 1)) + j (64 // L)) mod t``
 ``vcrbench``              ``round(i max(0, t - L s) / (n - 1)) + j s``; one clip:
                           ``max(0, t - L s) // 2 + j s``; past the end the last frame repeats
 ``vcrbench_segments``     ``round(j (t - 1) / (L - 1))``, both ends included; one clip. What
                           ``vcrbench`` means for models that see ``L`` single frames
+``all``                   ``j s`` for every ``j``, with the smallest step ``s`` that leaves at most
+                          ``L`` frames: every frame of a video that is not too long; one clip
 ========================= =========================================================================
 
 ``round`` takes ties to the even number. In ``center`` and ``uniform_clips``, an index past the end
 is taken modulo ``t`` (``end="loop"``) or replaced by ``t - 1`` (``end="clamp"``); the other
-policies have an end rule of their own. The first two, ``segment_middle`` and ``dense`` are the
-test-time rules of mmaction2; the ``vcrbench`` ones those of the paper's repository.
+policies have an end rule of their own. ``center``, ``uniform_clips``, ``segment_middle``,
+``segment_twice``, ``sparse`` and ``dense`` are the test-time rules of mmaction2, ``sparse`` also
+that of UniFormerV2, UMT and InternVideo2; ``segment_offsets`` is TAdaFormer's, ``every_stride``
+VideoMAE's; the ``vcrbench`` ones are those of the paper's repository.
 """
 
 from __future__ import annotations
@@ -34,13 +46,16 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 SamplingPolicy: TypeAlias = Literal[
-    "center", "uniform_clips", "segment_middle", "dense", "vcrbench", "vcrbench_segments"
-]
+    "center", "uniform_clips", "segment_middle", "dense", "vcrbench", "vcrbench_segments", "all",
+    "segment_twice", "segment_offsets", "sparse", "every_stride",
+]  # fmt: skip
 EndRule: TypeAlias = Literal["loop", "clamp"]
 
 _DENSE_WINDOW: Final = 64
-_ONE_CLIP: Final = frozenset({"center", "vcrbench_segments"})
-_NO_STRIDE: Final = frozenset({"segment_middle", "dense", "vcrbench_segments"})
+_ONE_CLIP: Final = frozenset({"center", "vcrbench_segments", "all"})
+_NO_STRIDE: Final = frozenset(get_args(SamplingPolicy)) - {
+    "center", "uniform_clips", "vcrbench", "every_stride",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -104,7 +119,7 @@ def make_plan(
         frames: frames per clip, ``T'``.
         stride: source frames between two frames of a clip; must be 1 for policies that set their
             own distances.
-        clips: clips per video, ``V``; must be 1 for ``center`` and ``vcrbench_segments``.
+        clips: clips per video, ``V``; must be 1 for ``center``, ``vcrbench_segments`` and ``all``.
         policy: the rule.
         end: what happens past the last frame in ``center`` and ``uniform_clips``.
 
@@ -118,10 +133,21 @@ def make_plan(
     _check(n_frames, frames, stride, clips, policy, end)
     if policy == "segment_middle":
         table = _segment_middles(n_frames, frames, clips)
+    elif policy == "segment_twice":
+        starts = [j * n_frames // frames for j in range(frames)]
+        table = [*_segment_middles(n_frames, frames, 1), starts][:clips]
+    elif policy == "segment_offsets":
+        table = _clamp(_segment_offsets(n_frames, frames, clips), n_frames)
+    elif policy == "sparse":
+        table = _clamp(_sparse(n_frames, frames, clips), n_frames)
+    elif policy == "every_stride":
+        table = _every_stride(n_frames, frames, stride, clips)
     elif policy == "dense":
         table = _dense(n_frames, frames, clips)
     elif policy == "vcrbench_segments":
         table = [_starts(n_frames - 1, frames)]
+    elif policy == "all":
+        table = [list(range(0, n_frames, -(-n_frames // frames)))]
     elif policy == "vcrbench":
         starts = _starts(max(0, n_frames - frames * stride), clips)
         table = _clamp(_strided(starts, frames, stride), n_frames)
@@ -154,6 +180,8 @@ def _check(n_frames: int, frames: int, stride: int, clips: int, policy: str, end
         raise ValueError(f"unknown end rule {end!r}; known are {', '.join(get_args(EndRule))}")
     if policy in _ONE_CLIP and clips != 1:
         raise ValueError(f"policy {policy!r} makes one clip, {clips} were asked for")
+    if policy == "segment_twice" and clips > 2:
+        raise ValueError(f"policy 'segment_twice' makes one or two clips, {clips} were asked for")
     if policy in _NO_STRIDE and stride != 1:
         raise ValueError(
             f"policy {policy!r} sets its own distances; stride must be 1, not {stride}"
@@ -193,6 +221,28 @@ def _segment_middles(n_frames: int, segments: int, clips: int) -> list[list[int]
         [n_frames * (2 * clips * j + 2 * i + 1) // parts for j in range(segments)]
         for i in range(clips)
     ]
+
+
+def _segment_offsets(n_frames: int, segments: int, clips: int) -> list[list[int]]:
+    parts = segments * max(clips, 2)
+    return [
+        [_round_half_even(n_frames * (max(clips, 2) * j + i + 1), parts) for j in range(segments)]
+        for i in range(clips)
+    ]
+
+
+def _sparse(n_frames: int, segments: int, clips: int) -> list[list[int]]:
+    last = n_frames - 1
+    offsets = [last * (i + 1) // (segments * (clips + 1)) for i in range(clips)]
+    starts = [_round_half_even(last * j, segments) for j in range(segments)]
+    return [[start + offset for start in starts] for offset in offsets]
+
+
+def _every_stride(n_frames: int, frames: int, stride: int, clips: int) -> list[list[int]]:
+    count = -(-n_frames // stride)
+    room = max(count - frames, 0)
+    starts = [room // 2] if clips == 1 else [i * room // (clips - 1) for i in range(clips)]
+    return [[min(s + j, count - 1) * stride for j in range(frames)] for s in starts]
 
 
 def _dense(n_frames: int, frames: int, clips: int) -> list[list[int]]:

@@ -10,7 +10,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from vcr_core.protocols import ClipInfo, Metric, Reading
+from vcr_core.protocols import ClipInfo, DifferentiableMetric, Metric, Reading
 from vcr_core.specs import MetricSpec
 from vcr_core.testing.checks.inputs import noisy, video
 from vcr_core.testing.contract import Subject, require
@@ -39,7 +39,7 @@ def identity_value(subject: Subject) -> None:
         require(value is not None, f"{key} of identical clips is missing")
         gap = abs(cast(float, value) - spec.identity_value)
         require(
-            gap <= _TOLERANCE * max(1.0, abs(spec.identity_value)),
+            gap <= spec.identity_slack + _TOLERANCE * max(1.0, abs(spec.identity_value)),
             f"{key} of identical clips is {value}, the spec says {spec.identity_value}",
         )
 
@@ -127,6 +127,44 @@ def keys_declared(subject: Subject) -> None:
         found == declared,
         f"keys {sorted(found)} came back, the spec declares {sorted(declared)}",
     )
+
+
+def smallest_frame(subject: Subject) -> None:
+    """Frames of the declared smallest side have values, those one pixel below have a reason."""
+    smallest = _spec(subject).min_size
+    metric = subject.build()
+    for side in {smallest, max(1, smallest - 1)}:
+        clip = video(1, 1, 4, side, max(side, 16))[0]
+        measured = metric.measure(clip, noisy(clip, 4, seed=9), _info())
+        if side < smallest:
+            _require_reasons(measured, f"frames of {side} px")
+            continue
+        absent = [key for key, found in measured.items() if _value(found) is None]
+        require(
+            not absent,
+            f"{', '.join(absent)} of frames of {side} px is missing; the spec says min_size={side}",
+        )
+
+
+def differentiable_if_claimed(subject: Subject) -> None:
+    """The distance is 0 for equal videos, grows with noise, and has a finite gradient."""
+    metric = subject.build()
+    require(
+        isinstance(metric, DifferentiableMetric),
+        "there is no method distance, which differentiable=True promises",
+    )
+    clean = _clip(metric)[None]
+    pair = torch.cat([clean, clean])
+    leaf = torch.cat([noisy(clean, 4, seed=1), noisy(clean, 32, seed=1)]).requires_grad_()
+    found = metric.distance(pair, leaf)
+    require(tuple(found.shape) == (2,), f"distance is {list(found.shape)} for 2 videos, not [2]")
+    same = metric.distance(clean, clean)
+    require(float(same.abs().max()) <= _TOLERANCE, f"equal videos are {same.tolist()} apart")
+    first, second = found.tolist()
+    require(first < second, f"noise of 4 and 32 levels is {[first, second]} apart")
+    (grad,) = torch.autograd.grad(found.sum(), leaf)
+    require(bool(torch.isfinite(grad).all()), "the gradient of the distance is not finite")
+    require(bool((grad != 0).flatten(1).any(1).all()), "the gradient of the distance is zero")
 
 
 def _spec(subject: Subject) -> MetricSpec:

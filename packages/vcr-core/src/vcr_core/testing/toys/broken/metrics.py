@@ -83,3 +83,16 @@ class OtherKey(Shifted):
     """Reports under a key that its spec does not declare."""
 
     key = "toy-something"
+
+
+class Flat(Shifted):
+    """Has a distance that does not depend on the video."""
+
+    def value(self, difference: float, test: Tensor) -> float:
+        """Return the difference."""
+        return difference
+
+    def distance(self, reference: Tensor, test: Tensor) -> Tensor:
+        """Return the size of the difference, cut off from the video."""
+        gaps = (reference - test.detach()).abs().flatten(1).mean(1)
+        return gaps + 0 * test.flatten(1).sum(1)
