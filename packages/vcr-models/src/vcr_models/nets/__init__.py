@@ -1,0 +1,1 @@
+"""Video networks written here, each with the parameter names of its official release."""
