@@ -1,0 +1,1 @@
+"""Published classifiers: what they are, how they look at frames, where their weights are."""

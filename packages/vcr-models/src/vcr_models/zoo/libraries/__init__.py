@@ -1,0 +1,1 @@
+"""Adapters: one module a library, each with ``network`` and ``load``; see ``zoo/build.py``."""
