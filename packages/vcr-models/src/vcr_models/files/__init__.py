@@ -1,0 +1,1 @@
+"""Models that users bring as files."""

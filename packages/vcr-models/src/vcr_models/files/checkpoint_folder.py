@@ -1,0 +1,41 @@
+"""Where a checkpoint of transformers lies on this machine; nothing is downloaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vcr_core.errors import ComponentUnavailable
+
+
+def checkpoint_folder(name: str, revision: str, who: str) -> Path:
+    """Return the folder of a checkpoint.
+
+    Args:
+        name: a folder, or ``owner/name`` of a checkpoint in the local Hugging Face cache.
+        revision: branch, tag or commit of a name in the cache.
+        who: which model asks, for messages.
+
+    Raises:
+        ComponentUnavailable: with what to do, if it is not here.
+    """
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if folder.is_absolute() or name.startswith((".", "~")) or name.count("/") != 1:
+        raise ComponentUnavailable(
+            f"{who}: there is no folder {folder}; set model.checkpoint to the folder of a "
+            "transformers checkpoint, or to the owner/name of one in the local Hugging Face cache"
+        )
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(name, revision=revision, local_files_only=True))
+    except HFValidationError as error:
+        raise ComponentUnavailable(f"{who}: {name!r} is no model name: {error}") from error
+    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+        raise ComponentUnavailable(
+            f"{who}: {name} (revision {revision}) is not on this machine, and nothing is "
+            f"downloaded unasked. Fetch it with 'hf download {name} --revision {revision}', "
+            "or copy its folder here and set model.checkpoint = '/path/to/folder'"
+        ) from error
