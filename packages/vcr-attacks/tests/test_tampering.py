@@ -239,3 +239,11 @@ def test_resizing_keeps_a_flat_colour():
     flat = np.full((2, 9, 16, 3), 131, np.uint8)
     assert (resized(flat, 20, 31) == 131).all()
     assert resized(flat, 9, 16).shape == flat.shape
+
+
+def test_from_python_no_threat_has_to_be_named():
+    import vcr_core as vcr
+
+    attack = vcr.load("attack", "drop")
+    result = vcr.evaluate(model="tiny-r3d", attack=attack, dataset="motion", limit=1)
+    assert [record["status"] for record in result.records] == ["ok"]

@@ -1,0 +1,1 @@
+"""Detectors of tampering: ordinary models over the data set `tamper`."""
