@@ -39,7 +39,7 @@ def test_specs_point_at_what_they_say():
 def test_each_attack_that_optimises_has_both_presets():
     optimising = [n for n, spec in SPECS.items() if spec.access != "none"]
     both = {f"{n}.{p}" for n in optimising for p in ("paper", "vcr-bench-repo")}
-    assert both | {"tt.ifgsm"} == set(PRESETS)
+    assert both | {"tt.ifgsm"} == {n for n in PRESETS if n.partition(".")[0] in optimising}
     assert [source.package for source in vcr_register_presets()] == ["vcr_attacks"]
 
 
@@ -57,8 +57,35 @@ def test_every_preset_is_valid(name):
     for table, kind in (("params", struct), ("threat", ThreatConfig), ("protocol", ProtocolConfig)):
         check_table(kind, preset.get(table, {}), (table,), problems, name)
     assert not problems, problems.found
-    norm = preset.get("threat", {}).get("norm", "linf")
-    assert norm in SPECS[name.partition(".")[0]].norms
+    spec = SPECS[name.partition(".")[0]]
+    norm = preset.get("threat", {}).get("norm", "linf" if spec.access != "none" else "none")
+    assert norm in spec.norms
+
+
+def test_a_preset_of_a_corruption_is_one_of_its_tables():
+    import tomllib
+
+    folder = resources.files("vcr_attacks") / "presets" / "attack"
+    tables = set()
+    for name, spec in SPECS.items():
+        members = spec.corruption.member_of if spec.corruption else ()
+        default = msgspec.structs.asdict(msgspec.convert({}, type=_struct(spec)))
+        tables |= {
+            f"{name}.{value}"
+            for member in members
+            for key, value in member.params
+            if value != default[key]
+        }
+    found = {n for n in PRESETS if SPECS[n.partition(".")[0]].access == "none"}
+    assert found == tables
+    for name in found:
+        preset = tomllib.loads((folder / f"{name}.toml").read_text(encoding="utf-8"))
+        assert preset["params"] == {"table": name.partition(".")[2]}
+
+
+def _struct(spec):
+    module, _, attribute = spec.params.partition(":")
+    return getattr(import_module(module), attribute)
 
 
 @pytest.mark.parametrize(

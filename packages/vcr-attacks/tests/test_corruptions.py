@@ -22,7 +22,7 @@ COLOUR = ("brightness", "contrast", "saturate", "hue")
 GROWING = (
     "gaussian-noise", "shot-noise", "impulse-noise", "speckle-noise", "gaussian-blur",
     "defocus-blur", "zoom-blur", "jpeg-compression", "pixelate", "brightness", "contrast",
-    "translate", "hue",
+    "translate", "hue", "motion-blur-spatial", "rain", "jitter-translate",
 )  # fmt: skip
 
 
@@ -76,6 +76,14 @@ class TestEveryCorruption:
 def test_damage_grows_with_severity(name, picture):
     damage = [float((corrupt(name, picture, s) - picture).square().mean().sqrt()) for s in range(6)]
     assert damage[0] == 0
+    assert all(a < b for a, b in itertools.pairwise(damage)), damage
+
+
+@pytest.mark.parametrize(("name", "frames"), [("glass-blur", 1), ("jitter-rotate", 40)])
+def test_damage_grows_at_the_size_of_the_tables_and_on_average(name, frames):
+    clouds = torch.stack([plasma(256, 1.7, torch.Generator().manual_seed(s)) for s in range(3)])
+    video = clouds[:, :224, :224].expand(1, frames, 3, 224, 224)
+    damage = [float((corrupt(name, video, s) - video).square().mean()) for s in range(1, 6)]
     assert all(a < b for a, b in itertools.pairwise(damage)), damage
 
 
@@ -152,6 +160,60 @@ def test_fog_and_frost_stay_while_snow_falls():
         assert torch.equal(out[:, 0], out[:, 1])
     snow = corrupt("snow", still, 3)
     assert not torch.equal(snow[:, 0], snow[:, 1])
+
+
+def test_contrast_of_another_table_is_milder(picture):
+    mild = [corrupt("contrast", picture, s, table="mini-ssv2-c") for s in (2, 5)]
+    assert torch.equal(mild[0], corrupt("contrast", picture, 1))
+    assert torch.equal(mild[1], corrupt("contrast", picture, 4))
+
+
+class TestCamera:
+    def test_a_quarter_turn_is_exact_and_anticlockwise(self, picture):
+        square = picture[..., :80, :80]
+        out = corrupt("static-rotate", square, 5)
+        assert torch.allclose(out, square.rot90(1, dims=(-2, -1)), atol=1e-4)
+
+    def test_a_turn_leaves_the_centre_and_blackens_the_corners(self):
+        white = torch.ones(1, 2, 3, 61, 61)
+        out = corrupt("static-rotate", white, 4)
+        assert (out[..., 30, 30] == 1).all()
+        assert (out[..., 0, 0] == 0).all()
+        # An octagon of a square and the square turned by 45 degrees.
+        assert out.mean() == pytest.approx(2 * (2**0.5 - 1), abs=0.02)
+
+    def test_jitter_differs_from_frame_to_frame(self, picture):
+        still = picture[:1, :1].expand(1, 8, 3, 96, 112)
+        for name in ("jitter-rotate", "jitter-translate"):
+            frames = corrupt(name, still, 3)[0]
+            assert len({f.numpy().tobytes() for f in frames}) > 4
+
+    def test_jitter_shifts_up_and_left_by_less_than_its_limit(self, picture):
+        still = picture[:1, :1].expand(1, 20, 3, 96, 112)
+        for frame in corrupt("jitter-translate", still, 2)[0]:
+            limit = range(round(16 * 96 / 224))
+            shifts = [(y, x) for y in limit for x in limit
+                      if torch.equal(frame, moved(still[0, 0], -y, -x))]  # fmt: skip
+            assert len(shifts) == 1
+
+
+class TestRain:
+    def test_it_covers_the_same_part_of_small_and_large_frames(self):
+        parts = []
+        for side in (64, 112, 224):
+            dark = torch.zeros(1, 8, 3, side, side)
+            wet = corrupt("rain", dark, 3)
+            parts.append(float((wet > wet.amin(dim=(-2, -1), keepdim=True)).double().mean()))
+        # A streak of 60 pixels for every 770; some overlap.
+        assert parts[2] == pytest.approx(60 / 770, rel=0.15)
+        assert parts[0] == pytest.approx(parts[2], rel=0.15)
+        assert parts[1] == pytest.approx(parts[2], rel=0.15)
+
+    def test_streaks_brighten_and_move(self, picture):
+        dark = torch.full((1, 3, 3, 64, 64), 0.2)
+        wet = corrupt("rain", dark, 4)
+        assert wet.max() > 0.25
+        assert not torch.equal(wet[:, 0], wet[:, 1])
 
 
 class TestKernels:

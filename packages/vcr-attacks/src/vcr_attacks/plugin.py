@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vcr_core import AttackSpec, PresetSource, hookimpl
+from vcr_core import AttackSpec, DatasetSpec, PresetSource, hookimpl
 
 from vcr_attacks.specs import (
     corruptions,
@@ -12,8 +12,10 @@ from vcr_attacks.specs import (
     perceptual,
     prepared,
     query,
+    tamper_dataset,
     tampering,
     transfer,
+    video_corruptions,
 )
 
 _FAMILIES = (
@@ -26,6 +28,7 @@ _FAMILIES = (
     query,
     tampering,
     transfer,
+    video_corruptions,
 )
 
 
@@ -33,6 +36,12 @@ _FAMILIES = (
 def vcr_register_attacks() -> list[AttackSpec]:
     """Describe the attacks of this distribution."""
     return [spec for family in _FAMILIES for spec in family.SPECS]
+
+
+@hookimpl
+def vcr_register_datasets() -> list[DatasetSpec]:
+    """Describe the datasets of this distribution: what its operators make of other ones."""
+    return [*tamper_dataset.SPECS]
 
 
 @hookimpl

@@ -6,10 +6,10 @@ import math
 from typing import TYPE_CHECKING
 
 import torch
-from torch.nn.functional import interpolate
+from torch.nn.functional import interpolate, pad
 
 from vcr_attacks.corruptions.base import FrameCorruption, in_pixels
-from vcr_attacks.corruptions.kernels import disc, filtered, gaussian, line_taps, moved
+from vcr_attacks.corruptions.kernels import disc, filtered, gaussian, line_taps
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -91,11 +91,18 @@ class ZoomBlur(FrameCorruption):
 
 def smeared(planes: Tensor, radius: float, sigma: float, angle: float) -> Tensor:
     """Return planes ``[..., H, W]`` smeared from each pixel along a line, angle in radians."""
-    out = torch.zeros_like(planes)
-    for distance, weight in line_taps(radius, sigma):
-        rows, columns = round(distance * math.sin(angle)), round(distance * math.cos(angle))
-        out += weight * moved(planes, rows, columns)
-    return out
+    taps = line_taps(radius, sigma)
+    shifts = [(round(d * math.sin(angle)), round(d * math.cos(angle))) for d, _ in taps]
+    height, width = planes.shape[-2:]
+    # Padded once, every shift is a view.
+    most_y, most_x = (max(abs(shift[axis]) for shift in shifts) for axis in (0, 1))
+    flat = planes.reshape(1, -1, height, width)
+    around = pad(flat, [most_x, most_x, most_y, most_y], mode="replicate")
+    out = torch.zeros_like(flat)
+    for (rows, columns), (_, weight) in zip(shifts, taps, strict=True):
+        top, left = most_y - rows, most_x - columns
+        out += weight * around[..., top : top + height, left : left + width]
+    return out.view_as(planes)
 
 
 def zoomed(video: Tensor, factor: float) -> Tensor:

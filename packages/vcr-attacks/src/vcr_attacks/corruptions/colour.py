@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from vcr_attacks.corruptions.base import FrameCorruption
+from vcr_attacks.corruptions.base import Corruption, FrameCorruption
+from vcr_attacks.params.corruptions import ContrastParams
 
 if TYPE_CHECKING:
     from torch import Tensor
     from vcr_core.randomness import VideoRandom
 
 BRIGHTNESS = (0.1, 0.2, 0.3, 0.4, 0.5)
-CONTRAST = (0.4, 0.3, 0.2, 0.1, 0.05)
+CONTRAST = {
+    "imagenet-c": (0.4, 0.3, 0.2, 0.1, 0.05),
+    "mini-ssv2-c": (0.5, 0.4, 0.3, 0.2, 0.1),
+}
 SATURATE = ((0.3, 0.0), (0.1, 0.0), (2.0, 0.0), (5.0, 0.1), (20.0, 0.2))
 HUE = (0.02, 0.05, 0.1, 0.2, 0.35)
 """Of a turn. The one table here that no publication gives."""
@@ -28,13 +32,16 @@ class Brightness(FrameCorruption):
         return to_rgb(hue, saturation, (value + BRIGHTNESS[level]).clamp(0, 1))
 
 
-class Contrast(FrameCorruption):
+class Contrast(Corruption[ContrastParams]):
     """``(x - mean) · c + mean`` with the mean of each frame and channel."""
+
+    def __init__(self, params: ContrastParams | None = None) -> None:
+        self.params = params or ContrastParams()
 
     def corrupt(self, video: Tensor, level: int, random: VideoRandom) -> Tensor:
         """See :meth:`Corruption.corrupt`."""
         mean = video.mean(dim=(-2, -1), keepdim=True)
-        return (video - mean) * CONTRAST[level] + mean
+        return (video - mean) * CONTRAST[self.params.table][level] + mean
 
 
 class Saturate(FrameCorruption):

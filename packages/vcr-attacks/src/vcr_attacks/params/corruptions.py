@@ -14,9 +14,27 @@ class CorruptionParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=
 
 
 class TableParams(CorruptionParams, frozen=True, kw_only=True):
-    """Parameters of corruptions whose strength two publications tabulate differently."""
+    """Parameters of noise whose strength two publications tabulate differently."""
 
     table: Annotated[
         Literal["imagenet-c", "kinetics400-p"],
         Meta(description="whose five strengths"),
     ] = "imagenet-c"
+
+
+class ContrastParams(CorruptionParams, frozen=True, kw_only=True):
+    """Parameters of ``contrast``."""
+
+    table: Annotated[
+        Literal["imagenet-c", "mini-ssv2-c"],
+        Meta(description="whose five strengths"),
+    ] = "imagenet-c"
+
+
+class TemporalParams(CorruptionParams, frozen=True, kw_only=True):
+    """Parameters of corruptions that are gentler for videos in which time matters more."""
+
+    table: Annotated[
+        Literal["mini-kinetics-c", "mini-ssv2-c"],
+        Meta(description="whose five strengths"),
+    ] = "mini-kinetics-c"
