@@ -10,8 +10,8 @@ import torch
 from torch import nn
 from vcr_core.errors import ComponentUnavailable, IncompatibleComponents
 from vcr_core.protocols import ClipInfo, DifferentiableMetric
+from vcr_core.specs import WeightSpec
 from vcr_metrics import dists as ours
-from vcr_metrics.backbones import BACKBONES
 from vcr_metrics.params import DistsParams
 
 INFO = ClipInfo()
@@ -50,7 +50,7 @@ def stand_in(features, tmp_path_factory):
 
 @pytest.fixture
 def metric(stand_in, monkeypatch):
-    monkeypatch.setitem(BACKBONES, "vgg", ("vgg16.pth", ""))
+    monkeypatch.setattr(ours, "VGG16", WeightSpec(url="https://nowhere/vgg16.pth"))
     return ours.Dists(DistsParams(backbone=str(stand_in)))
 
 
@@ -122,12 +122,13 @@ def test_pooling_keeps_the_size_of_constants():
 
 
 def test_files_that_are_absent_or_wrong_are_named(stand_in, pair, tmp_path, monkeypatch):
-    monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path))
-    with pytest.raises(ComponentUnavailable, match=r"needs backbone weights.*vgg16-397923af"):
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setenv("VCR_WEIGHTS_DIR", str(tmp_path / "weights"))
+    with pytest.raises(ComponentUnavailable, match=r"vgg16-397923af.*\n.*weights fetch dists "):
         ours.Dists()
     with pytest.raises(ComponentUnavailable, match="SHA-256 begins"):
         ours.Dists(DistsParams(backbone=str(stand_in))).distance(*pair)
-    monkeypatch.setattr(ours, "find_spec", lambda _name: None)
+    monkeypatch.setattr(ours, "find", lambda *_: None)
     with pytest.raises(ComponentUnavailable, match=r"vcr-metrics\[dists\]"):
         ours.mixing_weights()
     assert Path(stand_in).exists()

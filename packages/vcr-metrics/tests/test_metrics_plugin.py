@@ -11,7 +11,10 @@ SPECS = {spec.name: spec for spec in vcr_register_metrics()}
 
 
 def test_names():
-    assert set(SPECS) == {"dists", "lpips", "mse", "psnr", "ssim", "ssim-uniform7"}
+    assert set(SPECS) == {
+        "dists", "flicker", "lpips", "lpips-vcrbench", "ms-ssim", "mse", "psnr", "ssim",
+        "ssim-uniform7", "st-lpips", "tlp", "vmaf", "warping-error",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["mse", "psnr", "ssim", "ssim-uniform7"])
@@ -38,3 +41,37 @@ def test_describing_the_metrics_imports_nothing_heavy():
         "assert not {'torch', 'numpy', 'skimage', 'av'} & set(sys.modules), sorted(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_weight_files_of_metrics_are_listed_and_looked_for_where_a_run_says(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+    from vcr_core.cli.weights import command
+    from vcr_core.components import build
+    from vcr_core.config.objects import choose_component
+    from vcr_core.errors import ComponentUnavailable
+
+    monkeypatch.setenv("TORCH_HOME", str(tmp_path))
+    monkeypatch.setenv("VCR_WEIGHTS_DIR", str(tmp_path))
+    done = CliRunner().invoke(command, ["list", "lpips", "dists"])
+    assert done.exit_code == 0, done.output
+    listed = [line.split("\t")[0] for line in done.stdout.splitlines()]
+    assert listed == ["lpips.alex", "lpips.vgg", "lpips.squeeze", "dists"]
+    chosen = choose_component("metric", "lpips.squeeze", {})
+    pytest.importorskip("lpips", reason="needs vcr-metrics[lpips]")
+    with pytest.raises(ComponentUnavailable, match="a-folder-of-the-run"):
+        build(chosen, (tmp_path / "a-folder-of-the-run",))
+
+
+@pytest.mark.parametrize(
+    ("ref", "params"),
+    [
+        ("lpips.vgg", {"net": "vgg"}),
+        ("st-lpips.vgg", {"net": "vgg"}),
+        ("vmaf.neg", {"model": "vmaf_v0.6.1neg"}),
+        ("warping-error.dis", {"flow": "dis"}),
+    ],
+)
+def test_presets(ref, params):
+    from vcr_core.config.objects import choose_component
+
+    assert params.items() <= choose_component("metric", ref, {}).params.items()

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 NO_REASON = "no reason given"
 
-_PERTURBATION = ("linf", "l2", "l1", "l0_fraction", "frames_touched", "violation")
+_PSNR_CAP = 100.0
+
+_PERTURBATION = ("linf", "l2", "l1", "l0_fraction", "frames_touched", "l21", "violation")
 
 
 def describe_mean(
@@ -47,7 +49,8 @@ def describe_mean(
 def metrics(attacked: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
     """Return mean, median and interval of every metric: over attacked videos and over successes.
 
-    ``psnr_of_mean_mse`` is added where there is an MSE: it is not the mean of the PSNRs.
+    Added are ``psnr_of_mean_mse`` where there is an MSE, which is not the mean of the PSNRs, and
+    ``psnr_capped_mean`` where there is a PSNR, in which identical clips count as 100 dB.
     """
     names = sorted({name for record in attacked for name in record.get("metrics") or ()})
     found: dict[str, Any] = {}
@@ -65,9 +68,27 @@ def metrics(attacked: Sequence[Mapping[str, Any]], seed: int) -> dict[str, Any]:
                 (metric_value(record, name) for record in won), seed=seed
             ),
         }
+        makers = Counter(filter(None, (_maker(record, name) for record in attacked)))
+        if makers:
+            found[name]["by"] = dict(sorted(makers.items()))
     if "mse" in found:
         found["psnr_of_mean_mse"] = _psnr_of_mean(found["mse"])
+    if "psnr" in found:
+        found["psnr_capped_mean"] = describe_mean(map(_capped_psnr, attacked), seed=seed)
     return found
+
+
+def _maker(record: Mapping[str, Any], name: str) -> str:
+    """Return library and version behind a value, where the metric names them."""
+    reading = (record.get("metrics") or {}).get(name)
+    return str(reading.get("by") or "") if isinstance(reading, dict) else ""
+
+
+def _capped_psnr(record: Mapping[str, Any]) -> float | None:
+    value = metric_value(record, "psnr")
+    if value is None:
+        return _PSNR_CAP if _reason(record, "psnr") == "identical" else None
+    return min(value, _PSNR_CAP)
 
 
 def _reason(record: Mapping[str, Any], name: str) -> str:

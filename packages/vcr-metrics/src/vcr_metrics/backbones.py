@@ -1,67 +1,72 @@
-"""Classification networks that learned metrics stand on, read from local files."""
+"""Reading the networks of learned metrics from local files that are known by their hash."""
 
 from __future__ import annotations
 
-import hashlib
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-import torch
 from vcr_core.errors import ComponentUnavailable
+from vcr_core.weights.places import file_name, find, places, verify
+from vcr_core.weights.reading import read_checkpoint
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
-
-BACKBONES: Final = {
-    "alex": ("alexnet-owt-7be5be79.pth", "7be5be79"),
-    "vgg": ("vgg16-397923af.pth", "397923af"),
-}
-"""torchvision's file of each backbone and how its SHA-256 begins."""
+    from vcr_core.specs import WeightSpec
 
 
-def backbone_file(metric: str, net: str, given: str) -> Path:
-    """Return where a backbone is; nothing is downloaded.
+def backbone_file(
+    ref: str, weights: WeightSpec, given: str = "", folders: Sequence[Path] = ()
+) -> Path:
+    """Return where a network is; nothing is downloaded.
 
     Args:
-        metric: who asks, for the message.
-        net: key of :data:`BACKBONES`.
-        given: a path, or ``""`` for torch's hub cache.
+        ref: metric and variant that ``vcr weights fetch`` knows the file by.
+        weights: what is looked for.
+        given: a path; ``""`` for the usual places.
+        folders: looked at before them.
 
     Raises:
         ComponentUnavailable: if it is not there.
     """
-    name, _ = BACKBONES[net]
-    folder = Path(torch.hub.get_dir()) / "checkpoints"
-    file = Path(given).expanduser() if given else folder / name
-    if not file.is_file():
+    name, metric = file_name(weights), ref.partition(".")[0]
+    if given:
+        file = Path(given).expanduser()
+        if not file.is_file():
+            raise ComponentUnavailable(
+                f"metric {metric!r} needs backbone weights: there is no file {file}"
+            )
+        return file
+    found = find(weights, folders)
+    if found is None:
+        looked = ", ".join(str(place.parent) for place in places(weights, folders))
         raise ComponentUnavailable(
-            f"metric {metric!r} needs backbone weights: {file} does not exist; put torchvision's "
-            f"{name} there, or set backbone = 'path/to/{name}'"
+            f"metric {metric!r} needs backbone weights, and {name} is not on this machine "
+            f"(looked into {looked})\n"
+            f"  vcr weights fetch {ref}    gets it, {weights.bytes / 1e6:,.0f} MB, licence: "
+            f"{weights.license}\n"
+            f"  or name your copy of torchvision's {name} with the parameter backbone"
         )
-    return file
+    return found
 
 
-def backbone_state(metric: str, net: str, file: Path) -> dict[str, Tensor]:
-    """Return the tensors of a backbone's file by torchvision's names, on the CPU.
+def network_state(metric: str, weights: WeightSpec, file: Path) -> dict[str, Tensor]:
+    """Return the tensors of a network's file, on the CPU, after comparing its hash.
 
-    Any other weights, random ones too, would give plausible numbers that mean nothing, so the file
-    is compared with the published hash.
+    Any other weights, random ones too, would give plausible numbers that mean nothing.
 
     Raises:
         ComponentUnavailable: if it is another file.
     """
-    name, expected = BACKBONES[net]
-    with file.open("rb") as content:
-        found = hashlib.file_digest(content, "sha256").hexdigest()
-    if not found.startswith(expected):
+    try:
+        verify(weights, file)
+    except ComponentUnavailable as other:
         raise ComponentUnavailable(
-            f"metric {metric!r}: {file} is not torchvision's {name} "
-            f"(its SHA-256 begins {found[:8]}, not {expected}); with other weights the value "
-            "means nothing"
-        )
-    # The file is known by its hash, and nothing but tensors is read from it.
-    state: Any = torch.load(file, map_location="cpu", weights_only=True)  # noqa: TID251
-    return dict(state)
+            f"metric {metric!r}: {other}; with other weights the value means nothing"
+        ) from other
+    return dict(read_checkpoint(file))
 
 
 def layer(metric: str, file: Path, state: dict[str, Tensor], key: str) -> Tensor:
@@ -73,3 +78,11 @@ def layer(metric: str, file: Path, state: dict[str, Tensor], key: str) -> Tensor
     if key not in state:
         raise ComponentUnavailable(f"metric {metric!r}: {file} lacks {key}")
     return state[key]
+
+
+def release(distribution: str) -> str:
+    """Return ``name version`` of an installed distribution, for records."""
+    try:
+        return f"{distribution} {version(distribution)}"
+    except PackageNotFoundError:
+        return distribution

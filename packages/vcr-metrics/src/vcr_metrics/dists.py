@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import torch
 import torch.nn.functional as F
 from vcr_core.errors import ComponentUnavailable
+from vcr_core.weights.places import find
 
-from vcr_metrics.backbones import backbone_file, backbone_state, layer
+from vcr_metrics.backbones import backbone_file, layer, network_state, release
 from vcr_metrics.learned import LearnedMetric
 from vcr_metrics.params import DistsParams
+from vcr_metrics.weights import DISTS_SHARES, VGG16
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from torch import Tensor
 
 _STAGES: Final = ((0, 2), (5, 7), (10, 12, 14), (17, 19, 21), (24, 26, 28))
@@ -31,8 +34,12 @@ class Dists(LearnedMetric):
 
     Ding, Ma, Wang, Simoncelli, TPAMI 44(5), 2022, equations (4) to (7), at the frames' own size.
     The package of the authors brings the weights of structure and texture; VGG16 is torchvision's,
-    from ``params.backbone`` or torch's hub cache, compared with its published hash. Nothing is
-    downloaded.
+    from ``params.backbone``, the folder of ``vcr weights`` or torch's hub cache, compared with its
+    published hash. Nothing is downloaded.
+
+    Args:
+        params: file of the backbone.
+        folders: where it is looked for first.
 
     Raises:
         ComponentUnavailable: if a file of weights is not there.
@@ -41,9 +48,10 @@ class Dists(LearnedMetric):
     key = "dists"
     smallest = 16
 
-    def __init__(self, params: DistsParams | None = None) -> None:
+    def __init__(self, params: DistsParams | None = None, folders: Sequence[Path] = ()) -> None:
         self.params = params or DistsParams()
-        self.file = backbone_file(self.key, "vgg", self.params.backbone)
+        self.file = backbone_file(self.key, VGG16, self.params.backbone, folders)
+        self.by = f"{release('dists-pytorch')}, {self.file.name}"
         self._weights: Weights | None = None
 
     def frames(self, one: Tensor, other: Tensor) -> Tensor:
@@ -67,7 +75,7 @@ class Weights:
     """
 
     def __init__(self, file: Path) -> None:
-        state = backbone_state(Dists.key, "vgg", file)
+        state = network_state(Dists.key, VGG16, file)
         self.layers = [
             [
                 tuple(
@@ -134,12 +142,10 @@ def mixing_weights() -> tuple[Tensor, Tensor]:
         ComponentUnavailable: if the package lacks them.
     """
     # Found, not imported: importing it takes seconds, and it looks for the file elsewhere.
-    package = find_spec("DISTS_pytorch")
-    places = list(package.submodule_search_locations or ()) if package else []
-    file = Path(places[0]) / "weights.pt" if places else None
-    if file is None or not file.is_file():
+    file = find(DISTS_SHARES)
+    if file is None:
         raise ComponentUnavailable(
             "metric 'dists' needs weights.pt of dists-pytorch (pip install 'vcr-metrics[dists]')"
         )
-    state: Any = torch.load(file, map_location="cpu", weights_only=True)  # noqa: TID251
+    state = network_state(Dists.key, DISTS_SHARES, file)
     return state["alpha"].detach().flatten(), state["beta"].detach().flatten()

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torch import Tensor
+    from vcr_core.protocols import ClipInfo
 
 # One float64 temporary of a chunk stays below 8 MiB, whatever the length and size of the video.
 _CHUNK_ELEMENTS = 2**20
@@ -47,17 +48,12 @@ def to_levels(video: Tensor) -> Tensor:
     return levels
 
 
-def frame_pairs(reference: Tensor, test: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield both videos in chunks of whole frames, ``[t, C, H, W]`` each, as levels.
-
-    Args:
-        reference: ``[T, C, H, W]``, floating point in [0, 1] or uint8.
-        test: the same shape, dtype and device.
+def validate_pair(reference: Tensor, test: Tensor) -> None:
+    """Refuse two videos that cannot be compared; nothing is truncated to the shorter of two.
 
     Raises:
         ValueError: if the two do not match in shape, dtype or device, are not four-dimensional or
-            empty, or hold values that :func:`to_levels` refuses. Nothing is ever truncated to the
-            shorter of two clips.
+            empty.
     """
     for name in ("shape", "dtype", "device"):
         if getattr(reference, name) != getattr(test, name):
@@ -71,7 +67,37 @@ def frame_pairs(reference: Tensor, test: Tensor) -> Iterator[tuple[Tensor, Tenso
             "expected two videos [T, C, H, W] with at least one frame, "
             f"got {tuple(reference.shape)} and {tuple(test.shape)}"
         )
-    frames = max(1, _CHUNK_ELEMENTS // reference[0].numel())
+
+
+def frame_pairs(reference: Tensor, test: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield both videos in chunks of whole frames, ``[t, C, H, W]`` each, as levels.
+
+    Args:
+        reference: ``[T, C, H, W]``, floating point in [0, 1] or uint8.
+        test: the same shape, dtype and device.
+
+    Raises:
+        ValueError: if :func:`validate_pair` or :func:`to_levels` refuses them.
+    """
+    validate_pair(reference, test)
+    frames = chunk_frames(reference)
     for start in range(0, reference.shape[0], frames):
         one, other = (v[start : start + frames] for v in (reference, test))
         yield to_levels(one), to_levels(other)
+
+
+def chunk_frames(video: Tensor) -> int:
+    """Return how many frames of ``[T, C, H, W]`` are worked on at once."""
+    return max(1, _CHUNK_ELEMENTS // video[0].numel())
+
+
+def clip_length(video: Tensor, info: ClipInfo) -> int:
+    """Return how many frames each of the clips has that a video consists of.
+
+    Raises:
+        ValueError: if the frames are not as many clips of equal length as ``info`` says.
+    """
+    frames = len(video)
+    if info.clips < 1 or frames % info.clips:
+        raise ValueError(f"{frames} frames are not {info.clips} clips of equal length")
+    return frames // info.clips

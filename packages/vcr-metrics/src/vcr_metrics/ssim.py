@@ -49,8 +49,10 @@ def _filter(frames: Tensor, taps: Sequence[float]) -> Tensor:
     return frames
 
 
-def frame_ssim(one: Tensor, other: Tensor, taps: Sequence[float], correction: float) -> Tensor:
-    """Return the mean SSIM of each frame: over positions, then over channels.
+def similarity_maps(
+    one: Tensor, other: Tensor, taps: Sequence[float], correction: float = 1.0
+) -> tuple[Tensor, Tensor]:
+    """Return luminance, and contrast times structure, at every position of the window.
 
     Args:
         one: ``[T, C, H, W]``, levels in 0..255, float64 unless digits do not matter.
@@ -59,7 +61,7 @@ def frame_ssim(one: Tensor, other: Tensor, taps: Sequence[float], correction: fl
         correction: factor on variances and covariance; 1 for population statistics.
 
     Returns:
-        ``[T]`` in [-1, 1], of the dtype of the frames.
+        ``[T, C, h, w]`` in [0, 1] and in [-1, 1], of the dtype of the frames.
     """
     # Moments around mid-grey lose fewer digits; float64 leaves about ten after the subtraction.
     one, other = one - 127.5, other - 127.5
@@ -70,8 +72,16 @@ def frame_ssim(one: Tensor, other: Tensor, taps: Sequence[float], correction: fl
     covariance = correction * (cross - mean_one * mean_other)
     mean_one, mean_other = mean_one + 127.5, mean_other + 127.5
     luminance = (2 * mean_one * mean_other + _C1) / (mean_one.square() + mean_other.square() + _C1)
-    similarity = luminance * (2 * covariance + _C2) / (variances + _C2)
-    return similarity.flatten(1).mean(1)
+    return luminance, (2 * covariance + _C2) / (variances + _C2)
+
+
+def frame_ssim(one: Tensor, other: Tensor, taps: Sequence[float], correction: float) -> Tensor:
+    """Return the mean SSIM of each frame, ``[T]``: over positions, then over channels.
+
+    Arguments as for :func:`similarity_maps`.
+    """
+    luminance, structure = similarity_maps(one, other, taps, correction)
+    return (luminance * structure).flatten(1).mean(1)
 
 
 class Ssim:
