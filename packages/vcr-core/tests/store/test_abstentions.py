@@ -9,7 +9,7 @@ import pytest
 from vcr_core import definitions, outcomes
 from vcr_core.export import export_text
 from vcr_core.record_schema import validate_record
-from vcr_core.reporters.strips import _prediction
+from vcr_core.reporters.clips import prediction_text
 from vcr_core.summary import RunView, summarize
 from vcr_core.tables import vcrbench_row
 
@@ -155,5 +155,5 @@ def test_the_official_file_has_empty_cells(seven):
 
 
 def test_frame_strips_say_it():
-    assert _prediction(NOBODY, ("a", "b")) == "no prediction: the defense abstained"
-    assert _prediction({"pred": None}, ("a", "b")) == ""
+    assert prediction_text(NOBODY, ("a", "b")) == "no prediction: the defense abstained"
+    assert prediction_text({"pred": None}, ("a", "b")) == ""

@@ -6,7 +6,8 @@ import json
 import random
 
 import pytest
-from vcr_core.detection import Scores, auroc, describe_detection, tpr_at_fpr
+from vcr_core.detection import describe_detection
+from vcr_core.separation import Scores, auroc, tpr_at_fpr
 from vcr_core.summary import summarize
 
 

@@ -110,6 +110,16 @@ def test_vcrbench_has_empty_cells_instead_of_zeros(run):
         assert rows["v6"][name] == ""
 
 
+def test_vcrbench_takes_the_forms_of_its_own_code_where_they_were_measured(run):
+    for record in run.records:
+        if record["video"] == "v0":
+            record["metrics"]["ssim"] = {"value": 0.9}
+            record["metrics"]["ssim-uniform7"] = {"value": 0.95}
+            record["metrics"]["lpips"] = {"value": 0.2}
+    row = _rows(export_text([run], "vcrbench"))["v0"]
+    assert (row["ssim"], row["lpips"]) == ("0.95", "0.2")
+
+
 def test_vcrbench_uses_the_first_draw(run):
     record = run.records[0]
     draws = [{"pred": 2, "p_label": 0.25, "p_pred": 0.5}, record["attacked_defended"][0]]
@@ -203,3 +213,54 @@ def test_record_rows_have_every_column(run):
     for row in rows:
         assert list(row) == [*RECORD_COLUMNS, "metric_mse", "metric_psnr"]
     assert rows[2]["metric_psnr"] is None
+
+
+def test_frames_have_a_row_each_with_their_place_in_the_file(run):
+    record = run.records[0]
+    metrics = {
+        "psnr": {"value": 40.0, "per_frame": [41.0, None, 39.0]},
+        "ssim": {"value": 0.9, "per_frame": [0.8, 0.9, 1.0]},
+        "vmaf": {"value": 90.0},
+    }
+    run.records[:] = [{**record, "metrics": metrics, "input": {"indices": [4, 8, 12]}}]
+    rows = list(csv.DictReader(io.StringIO(export_text([run], "frames"))))
+    assert [(r["frame"], r["source_frame"], r["psnr"], r["ssim"]) for r in rows] == [
+        ("0", "4", "41.0", "0.8"), ("1", "8", "", "0.9"), ("2", "12", "39.0", "1.0"),
+    ]  # fmt: skip
+    assert {r["video"] for r in rows} == {"v0"}
+    assert "vmaf" not in rows[0]
+    # With other frames than the file's, the place in it is not known.
+    run.records[0]["input"] = {"indices": [4, 8]}
+    rows = list(csv.DictReader(io.StringIO(export_text([run], "frames"))))
+    assert {r["source_frame"] for r in rows} == {""}
+
+
+def test_frames_without_values_are_a_header(run):
+    assert export_text([run], "frames") == "run,video,frame,source_frame\n"
+
+
+def test_the_vcrbench_log_has_a_line_a_run(run):
+    text = export_text([run, run], "vcrbench-log")
+    assert text.splitlines()[0] == (
+        "model,attack,test_dataset,time,mean_time,mean_iterations,eps,iter,mean_psnr,mean_vmaf,"
+        "clear_correct,attacked_success,target_success,num_total"
+    )
+    first, second = csv.DictReader(io.StringIO(text))
+    assert first == second
+    paper = definitions.evaluate("asr_paper", run.records)
+    assert int(first["attacked_success"]) == paper["k"]
+    assert int(first["clear_correct"]) == paper["n"]
+    # The video that failed is not among them.
+    assert first["num_total"] == "9"
+    assert first["mean_vmaf"] == ""
+    assert float(first["eps"]) == 8.0
+    attacked = [r for r in run.records if r["status"] == "ok"]
+    assert float(first["time"]) == pytest.approx(2.75 * len(attacked))
+    hits = sum(r["attacked_defended"][0]["pred"] == r["target"] for r in attacked)
+    assert int(first["target_success"]) == hits
+
+
+def test_the_vcrbench_log_of_a_clean_run_has_empty_cells(run):
+    run.manifest["experiment"].pop("attack", None)
+    (row,) = csv.DictReader(io.StringIO(export_text([run], "vcrbench-log")))
+    assert (row["attack"], row["eps"], row["attacked_success"]) == ("", "", "")

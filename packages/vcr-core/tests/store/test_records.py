@@ -212,6 +212,16 @@ def test_long_record_loses_its_trace_first():
     assert "too long" in record["notes"]["trace"]
 
 
+def test_long_videos_lose_the_values_of_single_frames():
+    reading = {"value": 0.1, "by": "lib 1", "per_frame": [0.123456789] * 10_000}
+    line = encode_record(_record("a", metrics={"far": reading, "near": {"value": 2.0}}))
+    record = json.loads(line)
+    assert record["metrics"] == {"far": {"value": 0.1, "by": "lib 1"}, "near": {"value": 2.0}}
+    assert "too long" in record["notes"]["metrics.per_frame"]
+    short = json.loads(encode_record(_record("a", metrics={"far": {**reading, "per_frame": [1]}})))
+    assert short["metrics"]["far"]["per_frame"] == [1]
+
+
 def test_long_traceback_keeps_its_end():
     text = "é" * 40_000 + "ValueError: the end"
     line = encode_record(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import random
 
 import pytest
 from hypothesis import given
@@ -199,3 +200,29 @@ def test_intervals_are_symmetric(counts):
         low, high = method(k, n)
         mirrored = method(n - k, n)
         assert (1 - high, 1 - low) == pytest.approx(mirrored, abs=1e-9)
+
+
+def test_paired_ratio_by_hand():
+    a = {"u": Term(2.0), "v": Term(4.0), "w": Term(9.0)}
+    b = {"u": Term(3.0), "v": Term(6.0)}
+    result = stats.paired_ratio(a, b)
+    assert result.value == pytest.approx(1.5)
+    # The ratio is the same for every video, so it is for every resample.
+    assert result.ci95 == pytest.approx([1.5, 1.5])
+    assert result.n == 2
+
+
+def test_paired_ratio_needs_something_to_divide_by():
+    zero = {"u": Term(0.0)}
+    assert stats.paired_ratio(zero, {"u": Term(1.0)}).value is None
+
+
+def test_large_paired_ratio_agrees_with_bootstrap():
+    n = stats.MAX_BOOTSTRAP
+    generator = random.Random(3)
+    a = {str(i): Term(1 + generator.random()) for i in range(n + 1)}
+    b = {key: Term(1.2 * term.num + 0.3 * generator.random()) for key, term in a.items()}
+    large = stats.paired_ratio(a, b)
+    small = stats.paired_ratio({k: a[k] for k in list(a)[:n]}, b)
+    assert (large.method, small.method) == ("normal", "bootstrap")
+    assert large.ci95 == pytest.approx(small.ci95, abs=0.002)

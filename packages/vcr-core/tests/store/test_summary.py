@@ -67,6 +67,21 @@ def test_identical_clips_have_no_psnr_at_all(manifest, ten_records):
     assert found["psnr_of_mean_mse"]["reasons"] == {"identical": 7}
 
 
+def test_identical_clips_count_as_100_db_in_the_capped_mean(manifest, ten_records):
+    by_psnr = {"v0": None, "v1": 40.0, "v2": 30.0}
+    for record in ten_records:
+        record.pop("metrics", None)
+        if record["video"] in by_psnr:
+            value = by_psnr[record["video"]]
+            reading = {"value": value} if value else {"value": None, "reason": "identical"}
+            record["metrics"] = {"psnr": reading}
+    found = summarize(manifest, ten_records)["metrics"]
+    assert found["psnr_capped_mean"]["value"] == pytest.approx(56.6667, abs=1e-4)
+    # What was not measured is not identical.
+    assert (found["psnr_capped_mean"]["n"], found["psnr_capped_mean"]["null"]) == (3, 4)
+    assert found["psnr"]["value"] == pytest.approx(35)
+
+
 def test_one_infinite_value_does_not_reach_a_mean(manifest, ten_records):
     ten_records[0]["metrics"]["psnr"]["value"] = math.inf
     psnr = summarize(manifest, ten_records)["metrics"]["psnr"]

@@ -1,0 +1,1 @@
+"""The published tables of VCR-Bench, and our runs in their layout."""
