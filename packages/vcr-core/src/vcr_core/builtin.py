@@ -28,7 +28,7 @@ def vcr_register_datasets() -> list[DatasetSpec]:
         ),
         DatasetSpec(
             name="folder",
-            summary="One folder per class with video files inside",
+            summary="One folder per class with video files inside, or videos without labels",
             target=f"{_DATASETS}.folder:FolderDataset",
             params=f"{_PARAMS}:FolderParams",
             requires=_VIDEO,

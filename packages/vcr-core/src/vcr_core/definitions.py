@@ -23,6 +23,7 @@ Need: TypeAlias = Literal[
 TermOf: TypeAlias = Callable[[RecordMap], Term | None]
 
 NO_VALUE = "denominator is 0"
+OWN_LABELS = "the labels are the clean predictions, so it is 100 % by construction"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,7 @@ class Definition:
         needs: what a run must have for the rate to mean anything.
         is_share: whether it is a proportion in [0, 1]; differences of proportions are not.
         only_with: another rate without which this one has no value.
+        of_labels: whether it means nothing where the labels are the clean predictions.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Definition:
     needs: frozenset[Need] = frozenset()
     is_share: bool = True
     only_with: str | None = None
+    of_labels: bool = False
 
 
 def terms(name: str, records: Iterable[RecordMap]) -> dict[str, Term]:
@@ -67,17 +70,7 @@ def holds(name: str, records: Iterable[RecordMap]) -> dict[str, bool]:
 
 def estimate(name: str, records: Sequence[RecordMap], *, seed: int = 0) -> Estimate:
     """Return a rate with its interval: Wilson for counts, else bootstrap over videos."""
-    rule = definition(name)
-    found = list(terms(name, records).values())
-    if rule.only_with and estimate(rule.only_with, records, seed=seed).value is None:
-        return Estimate(None, None, None, 0, "wilson")
-    if rule.is_share and _are_counts(found):
-        return rate(sum(term.num for term in found), sum(term.den for term in found))
-    result = bootstrap_ratio(found, seed=seed)
-    if rule.is_share and result.low is not None and result.high is not None:
-        low, high = max(0.0, result.low), min(1.0, result.high)
-        return Estimate(result.value, low, high, result.n, result.method)
-    return result
+    return _estimate(name, records, list(terms(name, records).values()), seed)
 
 
 def evaluate(name: str, records: Sequence[RecordMap], *, seed: int = 0) -> dict[str, Any]:
@@ -85,8 +78,8 @@ def evaluate(name: str, records: Sequence[RecordMap], *, seed: int = 0) -> dict[
 
     ``k`` is ``None`` where the numerator is not a count, as a mean over draws.
     """
-    result = estimate(name, records, seed=seed)
     found = list(terms(name, records).values())
+    result = _estimate(name, records, found, seed)
     count = sum(term.num for term in found)
     entry: dict[str, Any] = {
         "value": result.value,
@@ -96,8 +89,29 @@ def evaluate(name: str, records: Sequence[RecordMap], *, seed: int = 0) -> dict[
         "method": result.method,
     }
     if result.value is None:
-        entry["reason"] = NO_VALUE
+        entry["reason"] = why_none(name, records)
     return entry
+
+
+def why_none(name: str, records: Iterable[RecordMap]) -> str:
+    """Return why a rate has no value over these records."""
+    is_void = definition(name).of_labels and any(map(outcomes.has_own_label, records))
+    return OWN_LABELS if is_void else NO_VALUE
+
+
+def _estimate(
+    name: str, records: Sequence[RecordMap], found: Sequence[Term], seed: int
+) -> Estimate:
+    rule = definition(name)
+    if rule.only_with and estimate(rule.only_with, records, seed=seed).value is None:
+        return Estimate(None, None, None, 0, "wilson")
+    if rule.is_share and _are_counts(found):
+        return rate(sum(term.num for term in found), sum(term.den for term in found))
+    result = bootstrap_ratio(found, seed=seed)
+    if rule.is_share and result.low is not None and result.high is not None:
+        low, high = max(0.0, result.low), min(1.0, result.high)
+        return Estimate(result.value, low, high, result.n, result.method)
+    return result
 
 
 def definition(name: str) -> Definition:
@@ -160,6 +174,10 @@ def _clean(defended: bool) -> TermOf:
     return _share(partial(outcomes.clean_right, defended=defended))
 
 
+def _clean_of_labels(record: RecordMap) -> Term | None:
+    return None if outcomes.has_own_label(record) else _clean(False)(record)
+
+
 def _robust(defended: bool, draws: Draws = "mean") -> TermOf:
     return _share(partial(outcomes.stays_right, defended=defended, draws=draws))
 
@@ -211,6 +229,8 @@ def _recovered(record: RecordMap) -> Term | None:
 
 def _top5(attacked: bool) -> TermOf:
     def term(record: RecordMap) -> Term | None:
+        if not attacked and outcomes.has_own_label(record):
+            return None
         corners = outcomes.clean_corners(record, defended=False)[:1]
         if attacked:
             corners += outcomes.attacked_corners(record, defended=False)[:1]
@@ -240,7 +260,7 @@ _ABSTENTION: frozenset[Need] = frozenset({"abstention"})
 _CERTIFICATE: frozenset[Need] = frozenset({"certificate"})
 
 _RATES = (
-    Definition("clean_accuracy", "mean[f(x)=y]", _clean(False)),
+    Definition("clean_accuracy", "mean[f(x)=y]", _clean_of_labels, of_labels=True),
     Definition("defended_clean_accuracy", "mean[d∘f(x)=y]", _clean(True), _DEFENSE),
     Definition("robust_accuracy", "mean[f(x)=y ∧ f(a)=y]", _robust(False), _ATTACK),
     Definition(
@@ -298,7 +318,7 @@ _RATES = (
         _ATTACK | _DEFENSE,
         is_share=False,
     ),
-    Definition("clean_top5_accuracy", "mean[y ∈ top5 f(x)]", _top5(False)),
+    Definition("clean_top5_accuracy", "mean[y ∈ top5 f(x)]", _top5(False), of_labels=True),
     Definition("robust_top5_accuracy", "mean[y ∈ top5 f(x) ∧ y ∈ top5 f(a)]", _top5(True), _ATTACK),
     Definition(
         "clean_reject_rate", "mean[d rejects x]", _share(outcomes.clean_rejected), _DETECTOR

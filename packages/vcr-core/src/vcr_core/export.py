@@ -1,4 +1,4 @@
-"""Records as CSV, JSON, Parquet, or the per-video file of VCR-Bench."""
+"""Records as CSV, JSON, Parquet, one row a frame, or the files of VCR-Bench."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from vcr_core.atomic import replacing, to_json, write_text
 from vcr_core.errors import ComponentUnavailable, UsageError
 from vcr_core.manifest import is_adaptive, is_targeted
+from vcr_core.other_tables import frames_text, log_text
 from vcr_core.tables import (
     VCRBENCH_COLUMNS,
     record_columns,
@@ -24,8 +25,10 @@ if TYPE_CHECKING:
     from vcr_core.summary import RunView
     from vcr_core.tables import ColumnType, Row
 
-ExportFormat = Literal["csv", "json", "parquet", "vcrbench"]
-EXPORT_FORMATS: tuple[ExportFormat, ...] = ("csv", "json", "parquet", "vcrbench")
+ExportFormat = Literal["csv", "json", "parquet", "frames", "vcrbench", "vcrbench-log"]
+EXPORT_FORMATS: tuple[ExportFormat, ...] = (
+    "csv", "json", "parquet", "frames", "vcrbench", "vcrbench-log",
+)  # fmt: skip
 EXPORT_SCHEMA = 1
 
 
@@ -39,6 +42,10 @@ def export_text(runs: Sequence[RunView], fmt: ExportFormat) -> str:
     if fmt == "csv":
         columns, rows = _record_table(runs)
         return to_csv(columns, rows)
+    if fmt == "frames":
+        return frames_text(runs)
+    if fmt == "vcrbench-log":
+        return log_text(runs)
     if fmt == "json":
         return to_json(_as_json(runs), indent=1) + "\n"
     if fmt == "vcrbench":

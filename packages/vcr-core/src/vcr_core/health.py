@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcr_core.adaptive_pairs import adaptive_pairs
 from vcr_core.manifest import defense_refs, is_adaptive, table
+from vcr_core.transformation import is_transformation
 
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
@@ -92,6 +93,9 @@ def _groups(runs: Sequence[RunView]) -> dict[str, list[_Run]]:
     for run in runs:
         experiment = run.manifest.get("experiment") or {}
         if not experiment.get("attack") or run.manifest.get("status") != "done":
+            continue
+        if is_transformation(run.manifest):
+            # Nobody tries harder there: the steps of a shift are its direction and distance.
             continue
         rest = {
             key: value

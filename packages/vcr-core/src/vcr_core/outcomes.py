@@ -17,10 +17,18 @@ defender is right if more than half of the draws are.
 
 EVALUATED = ("ok", "ineligible")
 
+OWN_LABEL = "clean-prediction"
+"""The record's ``label_source`` where the bare model's clean prediction is the label."""
+
 
 def is_evaluated(record: RecordMap) -> bool:
     """Return whether the record counts in rates: it has predictions, attacked or not."""
     return record.get("status") in EVALUATED
+
+
+def has_own_label(record: RecordMap) -> bool:
+    """Return whether the label is what the bare model says of the clean video."""
+    return record.get("label_source") == OWN_LABEL
 
 
 def clean_corners(record: RecordMap, *, defended: bool) -> list[Corner]:

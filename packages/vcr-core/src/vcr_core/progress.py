@@ -32,6 +32,7 @@ class Tally:
         before: videos that an earlier session had finished.
         judged: videos with status ``ok`` or ``ineligible``.
         clean: videos that the system got right before the attack (shares of draws add up).
+        own_labels: whether what is right is what the bare model says of the clean videos.
         attacked: judged videos that have an attacked corner.
         robust: videos that it got right before and after the attack.
         errors: videos that failed.
@@ -44,6 +45,7 @@ class Tally:
     before: int = 0
     judged: int = 0
     clean: float = 0.0
+    own_labels: bool = False
     attacked: int = 0
     robust: float = 0.0
     errors: int = 0
@@ -70,16 +72,18 @@ class Tally:
     def accuracies(self) -> str:
         """Return ``clean 75.0 % [50.5, 89.8], robust 25.0 % [10.2, 49.5]``, or nothing yet."""
         parts = []
-        if self.judged:
+        if self.judged and not (self.own_labels and not self.defended):
             parts.append(f"clean {_share(self.clean, self.judged)}")
         if self.attacked:
-            parts.append(f"robust {_share(self.robust, self.attacked)}")
+            name = "unchanged" if self.own_labels else "robust"
+            parts.append(f"{name} {_share(self.robust, self.attacked)}")
         return ("defended: " if parts and self.defended else "") + ", ".join(parts)
 
     def _judge(self, record: Mapping[str, Any]) -> None:
         from vcr_core import outcomes
 
         self.judged += 1
+        self.own_labels = self.own_labels or outcomes.has_own_label(record)
         self.clean += outcomes.clean_right(record, defended=self.defended) or 0.0
         after = outcomes.stays_right(record, defended=self.defended)
         if after is not None:

@@ -1,12 +1,12 @@
-"""Intervals and tests for rates and means. Pure Python, and the same numbers on every machine."""
+"""Intervals and tests for rates and means: the same numbers on every machine."""
 
 from __future__ import annotations
 
 import math
-import random
 from dataclasses import dataclass
-from itertools import repeat
 from typing import TYPE_CHECKING, TypeAlias
+
+from vcr_core.resampling import resampled_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -170,7 +170,10 @@ def mcnemar(only_a: int, only_b: int) -> float:
     if only_a < 0 or only_b < 0:
         raise ValueError(f"counts cannot be negative: {only_a}, {only_b}")
     n = only_a + only_b
-    tail = sum(math.comb(n, i) for i in range(min(only_a, only_b) + 1))
+    tail = ways = 1
+    for i in range(min(only_a, only_b)):
+        ways = ways * (n - i) // (i + 1)
+        tail += ways
     # One integer division, so that large counts neither overflow nor underflow early.
     return 1.0 if 2 * tail >= 2**n else 2 * tail / 2**n
 
@@ -229,13 +232,8 @@ def bootstrap_ratio(
     if len(terms) > MAX_BOOTSTRAP:
         low, high = _delta_interval(terms, value)
         return Estimate(value, low, high, counted, "normal")
-    drawn = _resample(
-        len(terms),
-        (([t.num for t in terms], [t.den for t in terms]),),
-        lambda sums: sums[0][0] / sums[0][1] if sums[0][1] > 0 else None,
-        resamples,
-        seed,
-    )
+    columns = ([t.num for t in terms], [t.den for t in terms])
+    drawn = [num / den for num, den in resampled_sums(columns, resamples, seed) if den > 0]
     return Estimate(value, *percentiles(drawn, value), counted, "bootstrap")
 
 
@@ -270,11 +268,50 @@ def paired_difference(
         half = Z95 * _standard_error(residuals)
         return Estimate(value, value - half, value + half, len(shared), "normal")
     drawn = _resample(
-        len(shared),
         tuple(([t.num for t in side], [t.den for t in side]) for side in (first, second)),
         lambda sums: (
             sums[1][0] / sums[1][1] - sums[0][0] / sums[0][1]
             if sums[0][1] > 0 and sums[1][1] > 0
+            else None
+        ),
+        resamples,
+        seed,
+    )
+    return Estimate(value, *percentiles(drawn, value), len(shared), "bootstrap")
+
+
+def paired_ratio(
+    a: Mapping[str, Term],
+    b: Mapping[str, Term],
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Estimate:
+    """Return rate of ``b`` divided by rate of ``a`` on their shared videos, resampled together.
+
+    Arguments as for :func:`paired_difference`. No value where the rate of ``a`` is 0; resamples in
+    which it is are left out.
+    """
+    shared = [video for video in a if video in b]
+    first, second = [a[video] for video in shared], [b[video] for video in shared]
+    value_a, value_b = _ratio(first), _ratio(second)
+    if not value_a or value_b is None:
+        return Estimate(None, None, None, len(shared), "bootstrap")
+    value = value_b / value_a
+    if len(shared) > MAX_BOOTSTRAP:
+        # Both rates linearised at their values, as for a difference.
+        scale_a, scale_b = _mean_den(first) * value_a, _mean_den(second) * value_a
+        residuals = [
+            (q.num - value_b * q.den) / scale_b - value * (p.num - value_a * p.den) / scale_a
+            for p, q in zip(first, second, strict=True)
+        ]
+        half = Z95 * _standard_error(residuals)
+        return Estimate(value, value - half, value + half, len(shared), "normal")
+    drawn = _resample(
+        tuple(([t.num for t in side], [t.den for t in side]) for side in (first, second)),
+        lambda sums: (
+            (sums[1][0] / sums[1][1]) / (sums[0][0] / sums[0][1])
+            if sums[0][1] > 0 and sums[1][1] > 0 and sums[0][0] != 0
             else None
         ),
         resamples,
@@ -310,24 +347,15 @@ def _ratio(terms: Sequence[Term]) -> float | None:
 
 
 def _resample(
-    n: int,
     columns: Sequence[tuple[Sequence[float], Sequence[float]]],
-    statistic: Callable[[list[tuple[float, float]]], float | None],
+    statistic: Callable[[Sequence[tuple[float, float]]], float | None],
     resamples: int,
     seed: int,
 ) -> list[float]:
-    # A private generator: the ambient one belongs to others.
-    generator = random.Random(seed)  # noqa: S311
-    uniform = generator.random
+    flat = [values for pair in columns for values in pair]
     drawn = []
-    for _ in range(resamples):
-        # ``random()`` repeats on every Python version; ``choices`` promises no such thing.
-        picked = [int(uniform() * n) for _ in repeat(None, n)]
-        sums = [
-            (sum(map(nums.__getitem__, picked)), sum(map(dens.__getitem__, picked)))
-            for nums, dens in columns
-        ]
-        value = statistic(sums)
+    for sums in resampled_sums(flat, resamples, seed):
+        value = statistic(list(zip(sums[::2], sums[1::2], strict=True)))
         if value is not None:
             drawn.append(value)
     return drawn

@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING, Any
 from vcr_core import definitions, means, outcomes
 from vcr_core.atomic import write_json
 from vcr_core.certified import describe_certificates
+from vcr_core.corruption import fingerprint
 from vcr_core.detection import describe_detection
 from vcr_core.errors import StoreError
 from vcr_core.manifest import (
     MANIFEST_FILE,
     component_ref,
     defense_refs,
+    has_own_labels,
     is_adaptive,
     is_targeted,
     planned_videos,
     read_manifest,
 )
+from vcr_core.outcomes import OWN_LABEL
 from vcr_core.record_schema import STATUSES
 from vcr_core.records import read_records
+from vcr_core.tamper_detection import describe_tamper_detection
+from vcr_core.tamper_robustness import overlap_curve
 from vcr_core.transformation import describe_transformation, is_transformation
 
 if TYPE_CHECKING:
@@ -133,8 +138,9 @@ def summarize(
     Returns:
         JSON-ready data: ``counts``, ``headline``, ``definitions``, ``metrics``, ``predictions``,
         ``perturbation``, ``costs``, ``flags``, ``errors``, ``evaluation_version`` and facts about
-        the run; ``transformation`` where nobody attacks, ``certificate`` and ``detection`` where
-        the defense certifies or detects.
+        the run; ``transformation`` and ``fingerprint`` where nobody attacks, ``certificate`` and
+        ``detection`` where the defense certifies or detects, ``tamper_detection`` where the dataset
+        tells what was done to its videos.
     """
     facts = run_facts(manifest, records)
     evaluated = [record for record in records if outcomes.is_evaluated(record)]
@@ -150,13 +156,16 @@ def summarize(
         "evaluation_version": manifest.get("evaluation_version"),
         "adaptive": is_adaptive(manifest) if {"attack", "defense"} <= facts else None,
         "targeted": "target" in facts if "attack" in facts else None,
+        **_if_any("labels", OWN_LABEL if has_own_labels(manifest) else None),
         "draws": outcomes.draw_count(evaluated),
         "counts": _counts(manifest, records),
         "headline": _headline(manifest, facts, rates),
         "definitions": rates,
         **_if_any("transformation", _transformation(manifest, evaluated, facts, seed)),
+        **_if_any("fingerprint", fingerprint(manifest, records)),
         **_if_any("certificate", describe_certificates(evaluated, seed=seed)),
         **_if_any("detection", describe_detection(evaluated, seed=seed)),
+        **_if_any("tamper_detection", _tamper_detection(manifest, evaluated, seed)),
         "metrics": means.metrics(attacked, seed),
         "predictions": means.predictions(attacked, seed),
         "perturbation": means.perturbation(attacked, seed),
@@ -175,7 +184,19 @@ def _transformation(
     """Return how predictions fare under an attack that asks nothing, behind any defense."""
     if not is_transformation(manifest):
         return None
-    return describe_transformation(evaluated, defended="defense" in facts, seed=seed)
+    defended = "defense" in facts
+    found = describe_transformation(evaluated, defended=defended, seed=seed)
+    curve = overlap_curve(evaluated, defended=defended, seed=seed)
+    return found if curve is None else {**found, "by_overlap": curve}
+
+
+def _tamper_detection(
+    manifest: Mapping[str, Any], evaluated: Sequence[Mapping[str, Any]], seed: int
+) -> dict[str, Any] | None:
+    """Return how well tampering is detected, where the dataset tells what was done to videos."""
+    labels = (manifest.get("dataset") or {}).get("labels")
+    names = labels if isinstance(labels, list) else ()
+    return describe_tamper_detection(evaluated, labels=names, seed=seed)
 
 
 def run_facts(manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> frozenset[Need]:
@@ -207,7 +228,7 @@ def headline_rates(manifest: Mapping[str, Any], facts: frozenset[Need]) -> dict[
     return names
 
 
-def _if_any(name: str, part: dict[str, Any] | None) -> dict[str, Any]:
+def _if_any(name: str, part: Any) -> dict[str, Any]:
     return {} if part is None else {name: part}
 
 
@@ -241,6 +262,8 @@ def _headline(
         note = "the attack saw the defended model; undefended rates are transfer results"
     else:
         note = "the attack did not know the defense; defended rates are no worst case"
+    if has_own_labels(manifest):
+        note += "; labels are the clean predictions: accuracy is agreement with them"
     names = headline_rates(manifest, facts)
     values = {key: rates[name]["value"] for key, name in names.items()}
     return {"defended": defended, "note": note, "definitions": names, "values": values}

@@ -41,18 +41,20 @@ def describe_transformation(
         ``accuracy_before``, ``accuracy_after``, ``retention`` (R), ``recovery`` (Q),
         ``consistency`` (the same label, right or wrong) and ``confidence_change`` (mean of the
         absolute change of the label's probability): each ``{value, n, ci95, method}``, ``value``
-        ``None`` where nothing can be said. Several draws of a random defense count as parts.
+        ``None`` where nothing can be said, as of the accuracy before where the labels are the
+        clean predictions. Several draws of a random defense count as parts.
     """
     pairs = [
         pair
         for record in records
         if outcomes.is_evaluated(record)
-        for pair in [_pair(record, defended=defended)]
+        for pair in [outcome_pair(record, defended=defended)]
         if pair is not None
     ]
     single = all(pair.whole for pair in pairs)
+    known = defended or not any(map(outcomes.has_own_label, records))
     return {
-        "accuracy_before": _share([(p.before, 1.0) for p in pairs], single, seed),
+        "accuracy_before": _share([(p.before, 1.0) for p in pairs if known], single, seed),
         "accuracy_after": _share([(p.after, 1.0) for p in pairs], single, seed),
         "retention": _share([(p.kept, p.before) for p in pairs], single, seed),
         "recovery": _share([(p.gained, 1 - p.before) for p in pairs], single, seed),
@@ -63,8 +65,18 @@ def describe_transformation(
     }
 
 
-class _Pair:
-    """One video before and after, as shares of its draws."""
+class OutcomePair:
+    """One video before and after, as shares of its draws.
+
+    Attributes:
+        whole: whether there was one draw only, so that every share is 0 or 1.
+        before: right before the transformation.
+        after: right after it.
+        kept: right before and after.
+        gained: right after, not before.
+        same: the same label before and after.
+        moved: absolute change of the label's probability; ``None`` where it is not known.
+    """
 
     def __init__(self, record: Mapping[str, Any], before: list[Any], after: list[Any]) -> None:
         both = [(b, a) for b in before for a in after] if len(before) != len(after) else list(
@@ -88,10 +100,11 @@ class _Pair:
         self.moved = math.fsum(gaps) / len(gaps) if gaps else None
 
 
-def _pair(record: Mapping[str, Any], *, defended: bool) -> _Pair | None:
+def outcome_pair(record: Mapping[str, Any], *, defended: bool) -> OutcomePair | None:
+    """Return how one video fared, or ``None`` if a side of it was not predicted."""
     before = outcomes.clean_corners(record, defended=defended)
     after = outcomes.attacked_corners(record, defended=defended)
-    return _Pair(record, before, after) if before and after else None
+    return OutcomePair(record, before, after) if before and after else None
 
 
 def _share(parts: Sequence[tuple[float, float]], single: bool, seed: int) -> dict[str, Any]:

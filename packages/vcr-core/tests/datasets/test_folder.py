@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from files import X264, cut, encode, h264, numbers_of, picture
 from vcr_core.datasets.folder import FolderDataset
+from vcr_core.datasets.labels import UNLABELLED
 from vcr_core.datasets.params import FolderParams
 from vcr_core.errors import ConfigError
 from vcr_core.protocols import VideoDataset
@@ -93,4 +94,25 @@ def test_what_is_refused(tmp_path):
         FolderDataset(FolderParams(root=str(tmp_path)))
     touch(tmp_path, "high jump/a.mp4", "high_jump/b.mp4")
     with pytest.raises(ConfigError, match="repeats"):
+        FolderDataset(FolderParams(root=str(tmp_path)))
+
+
+def test_videos_in_no_folder_of_a_class_are_unlabelled(tmp_path):
+    touch(tmp_path, "b.mp4", "a.MKV", "notes.txt", ".hidden.mp4")
+    touch(tmp_path, "frames/0.png", "frames/1.png")
+    (tmp_path / "empty").mkdir()
+    dataset = FolderDataset(FolderParams(root=str(tmp_path)))
+    assert dataset.labels == UNLABELLED
+    assert dataset.ids() == ["a.MKV", "b.mp4", "frames"]
+    assert {dataset.item(i).label for i in dataset.ids()} == {0}
+
+
+def test_videos_beside_the_folders_of_classes_are_left_out_aloud(tmp_path, caplog):
+    touch(tmp_path, "run/a.mp4", "top.mp4", "cover.png")
+    assert FolderDataset(FolderParams(root=str(tmp_path))).ids() == ["run/a.mp4"]
+    assert "1 videos lie in no folder of a class and are left out, first top.mp4" in caplog.text
+
+
+def test_nothing_at_all_is_an_error(tmp_path):
+    with pytest.raises(ConfigError, match="neither folders nor videos"):
         FolderDataset(FolderParams(root=str(tmp_path)))

@@ -140,3 +140,10 @@ def test_budgets_that_ran_out_often() -> None:
     often = [record(True), record(True), record(False)]
     assert run_flags(often, errors_over_budget=False) == ["budget-exhausted-often"]
     assert run_flags(often[1:], errors_over_budget=True) == ["errors-over-budget"]
+
+
+def test_a_longer_shift_is_no_longer_attack() -> None:
+    """The steps of a natural shift say where to, not how hard anybody tries."""
+    near = view("near", 0.3, attack="natural-shift", access="none", steps=1)
+    far = view("far", 0.9, attack="natural-shift", access="none", steps=5)
+    assert comparative_flags([near, far]) == {}

@@ -134,12 +134,13 @@ def test_there_is_none_without_a_defense_that_was_attacked(make_run: Any, duel: 
     assert (matrix.has_unaware, matrix.has_adaptive) == (True, False)
 
 
-def test_missing_places_are_shown_as_missing(duel: Any) -> None:
-    first, second, third = duel()
-    (matrix,) = made(first, second, third, duel(attack="ifgsm")[0])
+def test_missing_places_are_shown_as_missing(make_run: Any, records: Any, duel: Any) -> None:
+    blur = make_run(attack="ifgsm", records=videos(records, 2, 5), defense="blur", adaptive=False)
+    runs = [*duel(), duel(attack="ifgsm")[0], blur]
+    (matrix,) = made(*runs)
     assert [attack for attack, _ in matrix.attacks] == ["ifgsm", "pgd"]
-    assert matrix.lines[1].duels[0].unaware is None
-    text = MarkdownReporter().text([first, second, third, duel(attack="ifgsm")[0]])
+    assert matrix.lines[2].duels[0].unaware is None
+    text = MarkdownReporter().text(runs)
     assert re.search(rf"\| jpeg \| [^|]+ \| {MISSING} \| {MISSING} \|", text)
 
 
@@ -197,3 +198,11 @@ def test_runs_that_take_an_attack_over_are_counted(duel: Any) -> None:
     said = remarks(paired_rows([bare, unaware, adaptive]))
     assert "1 run judges videos that the attack of another run made" in " ".join(said)
     assert "judge" not in " ".join(remarks(paired_rows([bare, adaptive])))
+
+
+def test_attacks_that_no_defense_met_are_named_below(duel: Any) -> None:
+    runs = [*duel(), duel(attack="ifgsm")[0]]
+    (matrix,) = made(*runs)
+    assert [attack for attack, _ in matrix.attacks] == ["pgd"]
+    assert matrix.unmet == (("ifgsm", "L∞ 8/255"),)
+    assert "no defense has a number for it: ifgsm, L∞ 8/255." in MarkdownReporter().text(runs)

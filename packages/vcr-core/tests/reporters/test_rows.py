@@ -118,6 +118,13 @@ def test_metric_columns_put_the_usual_ones_first(make_run: Any, records: Any) ->
     assert metric_names([make_row(run)]) == ["mse", "ssim", "zeta"]
 
 
+def test_extremes_of_frames_stay_out_of_tables(make_run: Any, records: Any) -> None:
+    values = {f"lpips{end}": {"value": 1.0} for end in ("", "_frame_max", "_frame_p95")}
+    run = make_run(records=[records.video("a", right=True, held=True, metrics=values)])
+    assert metric_names([make_row(run)]) == ["lpips"]
+    assert len(make_row(run).metrics) == 3
+
+
 @pytest.mark.parametrize(
     ("norm", "eps", "text"),
     [

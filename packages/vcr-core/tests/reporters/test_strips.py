@@ -6,13 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from vcr_core.reporters.strips import (
-    GAP,
-    amplified_difference,
-    choose_scale,
-    kept_clips,
-    make_strip,
-)
+from vcr_core.reporters.clips import KeptClip, amplified_difference, kept_clips, load_clip
+from vcr_core.reporters.strips import GAP, choose_scale, make_strip
 
 np = pytest.importorskip("numpy")
 image_module = pytest.importorskip("PIL.Image")
@@ -23,12 +18,16 @@ def pixels(uri: str) -> Any:
     return np.asarray(image_module.open(io.BytesIO(data)))
 
 
+def loaded(run: Any, number: int = 0) -> KeptClip:
+    clip = load_clip(run, kept_clips(run)[number])
+    assert clip is not None
+    return clip
+
+
 def test_rows_are_enlarged_frames_side_by_side(make_run: Any, keep_clips: Any) -> None:
     run = make_run()
     keep_clips(run, ["v0"])
-    (entry,) = kept_clips(run)
-    strip = make_strip(run, entry)
-    assert strip is not None
+    strip = make_strip(loaded(run))
     assert strip.frames == (0, 1, 3, 4, 5, 6, 8, 9)
     assert strip.total == 10
     clean, adversarial, difference = (pixels(row.uri) for row in strip.rows)
@@ -46,8 +45,7 @@ def test_captions_name_both_predictions_where_there_is_a_defense(
 ) -> None:
     run = make_run(defense="median")
     keep_clips(run, ["v0"])
-    strip = make_strip(run, kept_clips(run)[0])
-    assert strip is not None
+    strip = make_strip(loaded(run))
     assert strip.rows[0].caption.endswith("Defended: predicted walk, p = 0.80")
     assert strip.rows[1].caption == (
         "bare model: predicted <b>clap</b>, p = 0.70; true class p = 0.20. "
@@ -88,7 +86,7 @@ def test_unreadable_clips_are_left_out(make_run: Any, keep_clips: Any, caplog: A
     (folder / "c0.npz").write_bytes(b"torn")
     np.savez(folder / "c1.npz", clean=np.zeros((2, 4, 4, 3)), adversarial=np.zeros((2, 4, 4, 3)))
     (folder / "c2.npz").unlink()
-    assert [make_strip(run, entry) for entry in kept_clips(run)] == [None, None, None]
+    assert [load_clip(run, entry) for entry in kept_clips(run)] == [None, None, None]
     assert "c0.npz" in caplog.text
     assert "not uint8 [T, H, W, 3]" in caplog.text
 
@@ -98,7 +96,7 @@ def test_sidecar_cannot_point_outside_its_folder(make_run: Any, keep_clips: Any)
     keep_clips(run, ["v0"])
     (run.folder / "artifacts" / "c0.npz").rename(run.folder / "c0.npz")
     (entry,) = kept_clips(run)
-    assert make_strip(run, {**entry, "file": "../c0.npz"}) is None
+    assert load_clip(run, {**entry, "file": "../c0.npz"}) is None
 
 
 def test_pickled_arrays_are_refused(make_run: Any, keep_clips: Any) -> None:
@@ -107,7 +105,7 @@ def test_pickled_arrays_are_refused(make_run: Any, keep_clips: Any) -> None:
     objects = np.array([{"a": 1}], dtype=object)
     np.savez(run.folder / "artifacts" / "c0.npz", clean=objects, adversarial=objects)
     (entry,) = kept_clips(run)
-    assert make_strip(run, entry) is None
+    assert load_clip(run, entry) is None
 
 
 @pytest.mark.parametrize("content", ["{", json.dumps({"clips": [{"video": "v"}]}), "[1]"])

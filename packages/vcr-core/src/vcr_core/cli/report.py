@@ -34,25 +34,74 @@ _BY_SUFFIX = {
     type=click.Path(path_type=Path),
     help="File to write. Without it html goes to report.html in PATH, all others to stdout.",
 )
+@click.option(
+    "--reference",
+    metavar="MODEL",
+    help="Model that corruption errors and flip rates are divided by; without it they are left "
+    "out.",
+)
+@click.option(
+    "--clips",
+    type=click.IntRange(min=0),
+    help="How many kept clips the HTML page shows (12 without it); 0 for none.",
+)
+@click.option(
+    "--template",
+    type=click.Choice(["paper-table2", "paper-table3"]),
+    help="A table of the paper, its numbers with ours under them; as md (default), latex, csv or "
+    "html.",
+)
+@click.option(
+    "--own-rows",
+    is_flag=True,
+    help="Show runs that the paper has no row for in the layout of the template too.",
+)
 @json_option
 def command(
-    paths: tuple[str, ...], format_: str | None, output: Path | None, as_json: bool
+    paths: tuple[str, ...],
+    format_: str | None,
+    output: Path | None,
+    reference: str | None,
+    clips: int | None,
+    template: str | None,
+    own_rows: bool,
+    as_json: bool,
 ) -> None:
     """Show results: one row per run, every number with its 95 % interval.
 
     PATH is a run folder or a folder that contains run folders. Nothing is evaluated: all numbers
     are computed from the records, so runs that are still going on can be shown too.
     """
-    if as_json and (format_ or output):
-        raise UsageError("--json prints to stdout and takes neither --format nor --output")
+    if as_json and (format_ or output or template):
+        raise UsageError(
+            "--json prints to stdout and takes neither --format nor --output nor --template"
+        )
+    if own_rows and not template:
+        raise UsageError("--own-rows belongs to --template")
+    if template:
+        _write_template(template, paths, format_, output, own_rows=own_rows)
+        return
     if as_json:
-        emit_json({"schema": 1, "runs": _plain(_load(paths))})
+        runs = _load(paths)
+        emit_json({"schema": 1, "runs": _plain(runs), **_robustness(runs, reference)})
         return
     chosen = format_ or (_BY_SUFFIX.get(output.suffix.lower(), "") if output else "terminal")
     if not chosen:
         raise UsageError(f"{output}: say with --format what to write; the suffix does not tell")
     reporter = _reporter(chosen)
+    if reference:
+        if not hasattr(reporter, "reference"):
+            raise UsageError(f"--reference: format {chosen!r} has no place for it")
+        reporter.reference = reference
+    if clips is not None:
+        if not hasattr(reporter, "clips"):
+            raise UsageError(f"--clips: format {chosen!r} shows no clips")
+        reporter.clips = clips
     runs = _load(paths)
+    if reference:
+        from vcr_core.robustness.systems import check_reference, grounds
+
+        check_reference(grounds(runs), reference)
     if output is None and chosen == "terminal":
         reporter.show(runs, sys.stdout)
         return
@@ -62,6 +111,28 @@ def command(
     target = output or _beside(paths, chosen)
     for path in reporter.render(runs, target):
         click.echo(str(path))
+
+
+def _write_template(
+    template: str,
+    paths: Sequence[str],
+    format_: str | None,
+    output: Path | None,
+    *,
+    own_rows: bool,
+) -> None:
+    from vcr_core.atomic import write_text
+    from vcr_core.reporters.paper_tables import paper_table, table_text
+
+    form = format_ or (_BY_SUFFIX.get(output.suffix.lower(), "") if output else "md")
+    if not form:
+        raise UsageError(f"{output}: say with --format what to write; the suffix does not tell")
+    text = table_text(paper_table(template, _load(paths), own_rows=own_rows), form)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    write_text(output, text)
+    click.echo(str(output))
 
 
 def _load(paths: Sequence[str]) -> list[RunView]:
@@ -118,6 +189,16 @@ def _beside(paths: Sequence[str], name: str) -> Path:
     first = Path(paths[0])
     folder = first if first.is_dir() else first.parent
     return folder / f"report.{name}"
+
+
+def _robustness(runs: Sequence[RunView], reference: str | None) -> dict[str, Any]:
+    """Return the aggregates of natural shifts, corruptions and tampering, where there are any."""
+    from vcr_core.reporters.robustness import collected
+
+    found = collected(runs, reference or "")
+    if found is None:
+        return {}
+    return {"robustness": {"note": found} if isinstance(found, str) else found.plain()}
 
 
 def _plain(runs: Sequence[RunView]) -> list[dict[str, Any]]:

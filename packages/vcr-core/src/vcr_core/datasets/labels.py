@@ -9,6 +9,7 @@ from importlib import resources
 from typing import TYPE_CHECKING, Final
 
 from vcr_core.errors import ConfigError
+from vcr_core.protocols import LabelSpace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
 _DROPPED: Final = re.compile("[\"'`\u2018\u2019\u201c\u201d()\\[\\]{}]")
 _GAPS: Final = re.compile(r"[\s_]+")
 _SHOWN: Final = 8
+
+UNLABELLED: Final = LabelSpace("unlabelled", ("unlabelled",))
+"""The one class of videos that nobody has labelled."""
+
+UNKNOWN: Final = -1
+"""Stands for a class index that is not known yet."""
 
 
 def normalise_label(name: str) -> str:

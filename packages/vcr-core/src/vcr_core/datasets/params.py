@@ -29,7 +29,7 @@ class FileParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
 
 
 class FolderParams(FileParams, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """``root/<class>/<file>``."""
+    """``root/<class>/<file>``, or videos without labels right in the root."""
 
 
 class CsvParams(FileParams, forbid_unknown_fields=True, frozen=True, kw_only=True):

@@ -9,6 +9,10 @@ from typing import Any
 MISSING = "\u2013"
 """What stands where there is no number. Never 0."""
 
+NO_ATTACK, NO_DEFENSE, NOT_PART = "no attack", "no defense", "not part of the run"
+NOT_APPLICABLE = frozenset({NO_ATTACK, NO_DEFENSE, NOT_PART})
+"""Reasons that say that a number would mean nothing, so nothing is missing."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
@@ -48,6 +52,16 @@ class Cell:
             True
         """
         return MISSING if self.value is None else self._number(self.value)
+
+    @property
+    def is_missing(self) -> bool:
+        """Whether there should be a value and is none.
+
+        Example:
+            >>> Cell(reason="identical").is_missing, Cell(reason=NO_DEFENSE).is_missing
+            (True, False)
+        """
+        return self.value is None and self.reason not in NOT_APPLICABLE
 
     @property
     def interval(self) -> str:

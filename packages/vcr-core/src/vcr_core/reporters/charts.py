@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from vcr_core.reporters.cells import Cell
 from vcr_core.reporters.rows import NONE, Row, eps_text
+from vcr_core.ties import tie_letters
 
 WIDTH = 360
 BAR_STEP = 46
@@ -31,11 +32,12 @@ class Bar:
     high: float | None
     text: str
     title: str
+    letters: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BarPanel:
-    """Systems under one attack and threat, best first."""
+    """Systems under one attack and threat, best first; those that share a letter are tied."""
 
     title: str
     subtitle: str
@@ -93,26 +95,46 @@ class CurvePanel:
     lines: tuple[Line, ...]
 
 
-def bar_panels(rows: Sequence[Row]) -> list[BarPanel]:
-    """Return a panel per attack and threat; runs without an attack have none."""
+def bar_panels(
+    rows: Sequence[Row], holds: Mapping[str, Mapping[str, bool]] | None = None
+) -> list[BarPanel]:
+    """Return a panel per attack and threat under which there are systems to compare.
+
+    Args:
+        rows: runs.
+        holds: by run, which videos stay right; systems then get the letters of
+            :func:`vcr_core.ties.tie_letters`.
+    """
     attacked = [row for row in rows if row.attack != NONE]
 
-    def key(row: Row) -> tuple[str, str, str, float]:
-        return (row.dataset, row.attack_text, row.norm, row.eps or 0.0)
+    def key(row: Row) -> tuple[str, str, str, float, bool]:
+        # Systems that the attack does not know are no match for those that it does.
+        return (row.dataset, row.attack_text, row.norm, row.eps or 0.0, row.adaptive is False)
 
     several = len({row.dataset for row in attacked}) > 1
     panels = []
-    for (dataset, attack, _, _), group in groupby(sorted(attacked, key=key), key=key):
+    for (dataset, attack, _, _, unaware), group in groupby(sorted(attacked, key=key), key=key):
         members = sorted(group, key=lambda row: -(row.system.robust.value or 0.0))
+        letters = _letters(members, holds or {})
         panels.append(
             BarPanel(
                 title=f"{attack}, {members[0].threat}",
-                subtitle=dataset if several else "",
+                subtitle=", ".join(
+                    filter(None, (dataset if several else "", "attack unaware" if unaware else ""))
+                ),
                 height=BAR_TOP + BAR_STEP * len(members) + 14,
-                bars=tuple(_bar(row, i) for i, row in enumerate(members)),
+                bars=tuple(_bar(row, i, letters.get(row.run, "")) for i, row in enumerate(members)),
             )
         )
-    return panels
+    return [panel for panel in panels if len(panel.bars) > 1]
+
+
+def _letters(members: Sequence[Row], holds: Mapping[str, Mapping[str, bool]]) -> dict[str, str]:
+    """Return letters by run, where there are several with a value."""
+    known = [row.run for row in members if row.system.robust.value is not None]
+    if len(known) < 2 or not holds:
+        return {}
+    return dict(zip(known, tie_letters([holds[run] for run in known]), strict=True))
 
 
 def curve_panels(rows: Sequence[Row]) -> tuple[list[Series], list[CurvePanel]]:
@@ -127,15 +149,7 @@ def curve_panels(rows: Sequence[Row]) -> tuple[list[Series], list[CurvePanel]]:
         for key, lines in sorted(curves.items())
     }
     labels = sorted({label for lines in kept.values() for label in lines})
-    series = {
-        label: Series(
-            label=label,
-            colour=i % COLOURS,
-            marker=MARKERS[i % len(MARKERS)],
-            dashed=label.endswith(UNAWARE),
-        )
-        for i, label in enumerate(labels)
-    }
+    series = make_series(labels)
     several = len({dataset for dataset, _, _ in kept}) > 1
     panels = [_curve_panel(key, lines, series, several) for key, lines in kept.items() if lines]
     return list(series.values()), panels
@@ -149,6 +163,19 @@ def series_label(row: Row) -> str:
     if row.defense == NONE:
         return row.attack_text
     return f"{row.attack_text} vs {row.defense}" + ("" if row.adaptive else UNAWARE)
+
+
+def make_series(labels: Sequence[str]) -> dict[str, Series]:
+    """Return how each label is drawn; the first 32 all look different."""
+    return {
+        label: Series(
+            label=label,
+            colour=i % COLOURS,
+            marker=MARKERS[(i + i // COLOURS) % len(MARKERS)],
+            dashed=label.endswith(UNAWARE),
+        )
+        for i, label in enumerate(labels)
+    }
 
 
 def system_name(row: Row) -> str:
@@ -169,7 +196,7 @@ def shorten(text: str, limit: int) -> str:
     return f"{text[: limit - 1 - half]}…{text[len(text) - half :]}"
 
 
-def _bar(row: Row, index: int) -> Bar:
+def _bar(row: Row, index: int, letters: str) -> Bar:
     robust, clean = row.system.robust, row.system.clean
     detail = "" if row.adaptive is None else "adaptive" if row.adaptive else "attack unaware"
     name = system_name(row)
@@ -184,6 +211,7 @@ def _bar(row: Row, index: int) -> Bar:
         text=robust.text,
         title=f"{', '.join(filter(None, (name, detail)))}: robust {spoken(robust)}; "
         f"clean {spoken(clean)}",
+        letters=letters,
     )
 
 

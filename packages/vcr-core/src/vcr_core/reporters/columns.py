@@ -6,10 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from vcr_core.health_text import explain_flag
-from vcr_core.reporters.cells import Cell
+from vcr_core.reporters.cells import NO_DEFENSE, NOT_PART, Cell
 from vcr_core.reporters.extras import EXTRA_TITLES, extra_names
-from vcr_core.reporters.rows import NONE, Row, metric_names
+from vcr_core.reporters.rows import NONE, Row, metric_cell, metric_names
 from vcr_core.reporters.wording import metric_title
+
+_WORDS = frozenset({"Model", "Dataset", "Attack", "Defense", "Adaptive", "Threat", "Run"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +31,7 @@ class Column:
     @property
     def numeric(self) -> bool:
         """Whether the column is set flush right."""
-        return self.title not in ("Model", "Attack", "Defense", "Adaptive", "Threat", "Run")
+        return self.title not in _WORDS
 
 
 def reading_columns(rows: Sequence[Row]) -> list[Column]:
@@ -38,6 +40,8 @@ def reading_columns(rows: Sequence[Row]) -> list[Column]:
         Column(title="Model", get=lambda r: r.model),
         Column(title="Attack", get=lambda r: r.attack_text),
     ]
+    if len({row.dataset for row in rows}) > 1:
+        columns.insert(1, Column(title="Dataset", get=lambda r: r.dataset))
     if any(row.defense != NONE for row in rows):
         columns += [
             Column(title="Defense", get=lambda r: r.defense),
@@ -94,7 +98,7 @@ def _about(row: Row) -> str:
 
 def accuracy_columns(rows: Sequence[Row]) -> list[Column]:
     """Return the accuracy columns: those behind the defense only where a run has one."""
-    absent = Cell(reason="no defense", share=True)
+    absent = Cell(reason=NO_DEFENSE, share=True)
 
     def bare(row: Row) -> bool:
         return not row.headline_defended
@@ -121,13 +125,12 @@ def accuracy_columns(rows: Sequence[Row]) -> list[Column]:
 
 def metric_column(name: str) -> Column:
     """Return the column of one metric."""
-    absent = Cell(reason="not measured")
-    return Column(title=metric_title(name), get=lambda r: r.metrics.get(name, absent))
+    return Column(title=metric_title(name), get=lambda r: metric_cell(r, name))
 
 
 def extra_column(name: str) -> Column:
     """Return the column of a number that only some runs have."""
-    absent = Cell(reason="not part of the run")
+    absent = Cell(reason=NOT_PART)
     return Column(title=EXTRA_TITLES[name], get=lambda r: r.extras.get(name, absent))
 
 
@@ -147,12 +150,15 @@ def footnotes(rows: Sequence[Row]) -> list[Footnote]:
 
 
 def missing_reasons(rows: Sequence[Row], columns: Sequence[Column]) -> list[str]:
-    """Return why numbers are missing, one line per column and reason with the runs it concerns."""
+    """Return why numbers are missing, one line per column and reason with the runs it concerns.
+
+    A number that would mean nothing, as that of a defense that a run does not have, is not missing.
+    """
     counts: dict[tuple[str, str], int] = {}
     for column in columns:
         for row in rows:
             cell = column.get(row)
-            if isinstance(cell, Cell) and cell.value is None:
+            if isinstance(cell, Cell) and cell.is_missing:
                 key = (column.title, cell.reason)
                 counts[key] = counts.get(key, 0) + 1
     return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from vcr_core.definitions import DEFINITIONS
 from vcr_core.health_text import explain_flag
 from vcr_core.manifest import table
 from vcr_core.reporters.cells import Cell, cell_from
+from vcr_core.reporters.facts import Fact, facts_of, one_line_of
 from vcr_core.reporters.guarantees import (
     CertificateDetails,
     DetectionRow,
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
     from vcr_core.summary import RunView
 
 MAX_ERRORS = 50
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fact:
-    """A name and a value, as text."""
-
-    name: str
-    value: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,8 +99,6 @@ class RunDetails:
     errors_left_out: int
     components: tuple[Component, ...]
     config: str
-    environment: tuple[Fact, ...]
-    versions: tuple[Fact, ...]
     identity: tuple[Fact, ...]
     plugin_failures: tuple[str, ...]
     certificate: CertificateDetails | None = None
@@ -117,12 +108,11 @@ class RunDetails:
 def run_details(run: RunView, row: Row) -> RunDetails:
     """Return the details of one run; what a run does not have is empty."""
     failed = [record for record in run.records if record.get("status") == "error"]
-    environment = run.manifest.get("environment") or {}
     return RunDetails(
         row=row,
         counts=_counts(run.summary.get("counts") or {}),
         threat=_threat(run, row),
-        protocol=_facts(table(run.manifest, "protocol")),
+        protocol=facts_of(table(run.manifest, "protocol")),
         definitions=_definitions(run, row),
         metrics=_metrics(run, row),
         sizes=_sizes(run),
@@ -135,10 +125,8 @@ def run_details(run: RunView, row: Row) -> RunDetails:
         errors_left_out=max(0, len(failed) - MAX_ERRORS),
         components=tuple(_component(c) for c in run.manifest.get("components") or ()),
         config=_config(run),
-        environment=_facts({k: v for k, v in environment.items() if k != "versions"}),
-        versions=_facts(environment.get("versions") or {}),
         identity=_identity(run),
-        plugin_failures=tuple(_one_line(f) for f in run.manifest.get("plugin_failures") or ()),
+        plugin_failures=tuple(one_line_of(f) for f in run.manifest.get("plugin_failures") or ()),
         certificate=certificate_details(run.summary),
         detection=detection_rows(run.summary),
     )
@@ -157,7 +145,7 @@ def _threat(run: RunView, row: Row) -> tuple[Fact, ...]:
     if not row.norm:
         return ()
     facts = []
-    for fact in _facts(table(run.manifest, "threat")):
+    for fact in facts_of(table(run.manifest, "threat")):
         value = fact.value
         if fact.name == "eps" and row.eps is not None:
             value = eps_text(row.norm, row.eps)
@@ -255,8 +243,8 @@ def _component(component: Any) -> Component:
         role=str(component.get("role") or component.get("kind") or ""),
         name=str(component.get("ref") or component.get("name") or ""),
         source=source,
-        params=_one_line(component.get("params") or {}),
-        weights=_one_line(component.get("weights") or ""),
+        params=one_line_of(component.get("params") or {}),
+        weights=one_line_of(component.get("weights") or ""),
     )
 
 
@@ -288,26 +276,3 @@ def _identity(run: RunView) -> tuple[Fact, ...]:
         "command": " ".join(map(str, command)) if isinstance(command, list) else command,
     }
     return tuple(Fact(name=k, value=str(v)) for k, v in pairs.items() if v not in (None, ""))
-
-
-def _facts(table: Mapping[str, Any], prefix: str = "") -> tuple[Fact, ...]:
-    """Return nested tables as ``a.b`` names; values that are missing are left out."""
-    facts: list[Fact] = []
-    for key, value in table.items():
-        name = f"{prefix}{key}"
-        if isinstance(value, Mapping):
-            facts += _facts(value, f"{name}.")
-        elif value is not None and value != []:
-            facts.append(Fact(name=name, value=_one_line(value)))
-    return tuple(facts)
-
-
-def _one_line(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, Mapping):
-        pairs = (f"{key} = {_one_line(item)}" for key, item in value.items() if item is not None)
-        return ", ".join(pairs)
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
-        return ", ".join(_one_line(item) for item in value)
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

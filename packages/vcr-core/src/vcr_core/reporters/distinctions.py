@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from vcr_core.manifest import table
+from vcr_core.run_settings import run_settings
 
 if TYPE_CHECKING:
     from vcr_core.reporters.rows import Row
@@ -64,24 +64,5 @@ def _needed(
 
 
 def _settings(run: RunView) -> dict[str, str]:
-    experiment = run.manifest.get("experiment") or {}
-    found = {"seed": str(experiment.get("seed"))} if "seed" in experiment else {}
-    for name in ("dataset", "model", "attack", "threat", "protocol"):
-        found |= _flatten(table(run.manifest, name), name)
-    chain = experiment.get("defense") or []
-    for position, link in enumerate([chain] if isinstance(chain, Mapping) else chain):
-        if isinstance(link, Mapping):
-            found |= _flatten(link, f"defense.{position}")
+    found = run_settings(run.manifest)
     return {name: value for name, value in found.items() if name not in _SHOWN_ANYWAY}
-
-
-def _flatten(values: Mapping[str, Any], prefix: str) -> dict[str, str]:
-    flat: dict[str, str] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}.{key}")
-        elif isinstance(value, bool):
-            flat[f"{prefix}.{key}"] = "yes" if value else "no"
-        elif value is not None:
-            flat[f"{prefix}.{key}"] = f"{value:.6g}" if isinstance(value, float) else str(value)
-    return flat

@@ -1,4 +1,4 @@
-"""Numbers that only some runs have: abstentions, certificates, detection, worst of two attacks."""
+"""Numbers that only some runs have: abstentions, certificates, detection, ranks."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from vcr_core.summary import RunView
 
 WORSE = "worse_robust_accuracy"
+MEAN_RANK = "mean_rank"
+PARETO = "pareto_front"
 
 EXTRA_TITLES: dict[str, str] = {
     WORSE: "Worse of both %",
@@ -23,6 +25,8 @@ EXTRA_TITLES: dict[str, str] = {
     "average_certified_radius": "ACR (L2)",
     "auroc": "AUROC",
     "tpr_at_5_fpr": "TPR at 5 % FPR, %",
+    MEAN_RANK: "Mean rank",
+    PARETO: "Pareto front",
 }
 """Column titles in the order of the columns."""
 
@@ -38,6 +42,20 @@ LEGEND_ABSTENTION = (
 LEGEND_DETECTION = (
     "AUROC: attacked against clean videos by the detector's score. TPR at 5 % FPR: attacked videos "
     "above the threshold that at most 5 % of the clean ones exceed."
+)
+LEGEND_RANK = (
+    "Mean rank: systems ranked by robust accuracy under each attack that all of them met, 1 is "
+    "best, ties share a rank. Ranks say nothing about how large or how certain a difference is; "
+    "vcr compare does."
+)
+LEGEND_PARETO = (
+    "Pareto front: 1 for runs that no other one under the same attack matches in robust accuracy, "
+    "LPIPS and attack seconds and beats in one of them."
+)
+LEGEND_OWN_LABELS = (
+    "Labels are the clean predictions of the bare model: accuracies are agreement with them, and "
+    "ASR is the share of videos whose decision the attack changes. Nothing here says how often the "
+    "model is right."
 )
 _LINF = 8 / 255
 
@@ -77,9 +95,11 @@ def extra_names(rows: Sequence[Row]) -> list[str]:
 
 
 def extra_legends(rows: Sequence[Row]) -> list[str]:
-    """Return what a reader has to know about the extra columns of these rows."""
+    """Return what a reader has to know about these rows and their extra columns."""
     names = set(extra_names(rows))
     found = []
+    if any(row.own_labels for row in rows):
+        found.append(LEGEND_OWN_LABELS)
     if WORSE in names:
         found.append(LEGEND_WORSE)
     if "clean_abstention_rate" in names:
@@ -88,6 +108,10 @@ def extra_legends(rows: Sequence[Row]) -> list[str]:
         found.append(certificate_legend([row.certificate for row in rows if row.certificate]))
     if "auroc" in names:
         found.append(LEGEND_DETECTION)
+    if MEAN_RANK in names:
+        found.append(LEGEND_RANK)
+    if PARETO in names:
+        found.append(LEGEND_PARETO)
     return found
 
 

@@ -7,9 +7,9 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vcr_core.reporters.cells import Cell, one_line
+from vcr_core.reporters.cells import NO_DEFENSE, NOT_PART, Cell, one_line
 from vcr_core.reporters.extras import extra_names
-from vcr_core.reporters.rows import NONE, Row, metric_names
+from vcr_core.reporters.rows import NONE, Row, metric_cell, metric_names
 
 _DEFENDED = (
     ("defended_clean_accuracy", "clean"),
@@ -20,7 +20,8 @@ _DEFENDED = (
 def flat_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """Return one mapping per run, all with the same keys in the same order.
 
-    Shares are fractions in [0, 1]. A missing number is ``None``, and ``missing`` says why.
+    Shares are fractions in [0, 1]. A missing number is ``None``, and ``missing`` says why; one that
+    would mean nothing, as a robust accuracy without an attack, is ``None`` too.
     """
     names, extras = metric_names(rows), extra_names(rows)
     return [_flat(row, names, extras) for row in rows]
@@ -56,14 +57,13 @@ def _flat(row: Row, names: Sequence[str], extras: Sequence[str]) -> dict[str, An
         "robust_accuracy": row.undefended.robust,
     }
     for name, part in _DEFENDED:
-        cells[name] = getattr(row.defended, part) if row.defended else Cell(reason="no defense")
+        cells[name] = getattr(row.defended, part) if row.defended else Cell(reason=NO_DEFENSE)
     cells["asr"] = row.asr
     cells["defended_asr_untargeted"] = row.defended_asr
     cells["mean_queries"] = row.queries
     cells["mean_attack_s"] = row.seconds
-    absent = Cell(reason="not part of the run")
-    cells.update((name, row.extras.get(name, absent)) for name in extras)
-    cells.update((name, row.metrics.get(name, Cell(reason="not measured"))) for name in names)
+    cells.update((name, row.extras.get(name, Cell(reason=NOT_PART))) for name in extras)
+    cells.update((name, metric_cell(row, name)) for name in names)
     flat: dict[str, Any] = {
         "run": row.run,
         "dataset": row.dataset,
@@ -89,7 +89,7 @@ def _flat(row: Row, names: Sequence[str], extras: Sequence[str]) -> dict[str, An
 
 
 def _reasons(cells: Mapping[str, Cell]) -> list[str]:
-    return [f"{name}: {cell.reason}" for name, cell in cells.items() if cell.value is None]
+    return [f"{name}: {cell.reason}" for name, cell in cells.items() if cell.is_missing]
 
 
 def _plain(value: Any, missing: str) -> str:

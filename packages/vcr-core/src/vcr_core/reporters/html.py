@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ from vcr_core.atomic import write_text
 from vcr_core.errors import ComponentUnavailable
 from vcr_core.reporters import target_file
 from vcr_core.reporters.cells import MISSING
-from vcr_core.reporters.charts import bar_panels, curve_panels
 from vcr_core.reporters.columns import (
     LEGEND,
     LEGEND_DEFENDED,
@@ -22,13 +22,13 @@ from vcr_core.reporters.columns import (
     reading_columns,
 )
 from vcr_core.reporters.details import run_details
-from vcr_core.reporters.extras import certificate_scope, extra_legends
+from vcr_core.reporters.environments import environments
+from vcr_core.reporters.extras import extra_legends
 from vcr_core.reporters.flat import delimited
-from vcr_core.reporters.guarantees import certified_panels
-from vcr_core.reporters.matrix import matrices
+from vcr_core.reporters.gallery import MAX_CLIPS
 from vcr_core.reporters.remarks import remarks
 from vcr_core.reporters.rows import NONE, Row, paired_rows
-from vcr_core.reporters.strips import Strip, choose_frames, kept_clips, make_strip
+from vcr_core.reporters.sections import Options, further_sections
 from vcr_core.reporters.wording import SYMBOLS
 
 if TYPE_CHECKING:
@@ -36,12 +36,19 @@ if TYPE_CHECKING:
 
     from vcr_core.summary import RunView
 
-MAX_STRIPS = 12
-MAX_STRIP_BYTES = 12_000_000
-
 
 class HtmlReporter:
-    """Writes one self-contained page: no network, no other files."""
+    """Writes one self-contained page: no network, no other files.
+
+    Attributes:
+        reference: model that corruption errors are divided by, ``""`` for none.
+        clips: how many kept clips to show at most.
+    """
+
+    def __init__(self) -> None:
+        """Take what the command line does without options."""
+        self.reference = ""
+        self.clips = MAX_CLIPS
 
     def text(self, runs: Sequence[RunView]) -> str:
         """Return the page.
@@ -49,12 +56,10 @@ class HtmlReporter:
         Raises:
             ComponentUnavailable: when jinja2 is missing, or Pillow and there are clips to show.
         """
-        environment = _environment()
-        ordered = paired_rows(runs)
-        rows = [row for row, _ in ordered]
-        gallery = make_gallery([run for _, run in ordered])
+        environment = report_environment()
         template = environment.get_template("page.html")
-        return template.render(_context(rows, ordered, gallery))
+        options = Options(reference=self.reference, clips=self.clips)
+        return template.render(_context(paired_rows(runs), options))
 
     def render(self, runs: Sequence[RunView], out: Path) -> Sequence[Path]:
         """Write the page to ``out`` (a file, or a folder to put it in); return its path."""
@@ -63,40 +68,11 @@ class HtmlReporter:
         return [path]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gallery:
-    """Strips that are shown, and how many clips were kept in all."""
-
-    strips: tuple[Strip, ...]
-    kept: int
-
-
-def make_gallery(runs: Sequence[RunView]) -> Gallery:
-    """Return strips of kept clips: the first of every run, then the second, up to a limit.
-
-    Where a turn has more runs than there is room for, evenly spaced ones are taken. The choice
-    depends on the order of runs and clips only, never on how an attack fared.
-    """
-    clips = [[(run, entry) for entry in kept_clips(run)] for run in runs]
-    strips: list[Strip] = []
-    size = 0
-    for turn in range(max((len(found) for found in clips), default=0)):
-        offered = [found[turn] for found in clips if turn < len(found)]
-        for index in choose_frames(len(offered), MAX_STRIPS - len(strips)):
-            strip = make_strip(*offered[index]) if size < MAX_STRIP_BYTES else None
-            if strip is not None:
-                strips.append(strip)
-                size += sum(len(row.uri) for row in strip.rows)
-    return Gallery(strips=tuple(strips), kept=sum(map(len, clips)))
-
-
-def _context(
-    rows: Sequence[Row], ordered: Sequence[tuple[Row, RunView]], gallery: Gallery
-) -> dict[str, Any]:
+def _context(ordered: Sequence[tuple[Row, RunView]], options: Options) -> dict[str, Any]:
+    rows = [row for row, _ in ordered]
     columns = reading_columns(rows)
     notes = footnotes(rows)
-    series, curves = curve_panels(rows)
-    certified_series, certified = certified_panels(ordered)
+    machines = environments(ordered)
     return {
         "title": "Robustness report",
         "version": __version__,
@@ -111,18 +87,12 @@ def _context(
         "legend": LEGEND,
         "legend_defended": LEGEND_DEFENDED if any(row.defended for row in rows) else "",
         "reasons": missing_reasons(rows, columns),
-        "notes": notes,
         "note_numbers": {note.flag: note.number for note in notes},
-        "matrices": matrices(ordered),
-        "bars": bar_panels(rows),
+        "sections": further_sections(ordered, options),
         "symbols": SYMBOLS,
-        "series": series,
-        "curves": curves,
-        "certified_series": certified_series,
-        "certified": certified,
-        "certified_note": certificate_scope([row.certificate for row in rows if row.certificate]),
         "extra_legends": extra_legends(rows),
-        "gallery": gallery,
+        "environments": machines,
+        "environment_of": {run: one.number for one in machines for run in one.runs},
         "details": [run_details(run, row) for row, run in ordered],
         "csv": delimited(rows, delimiter=",", missing=""),
     }
@@ -170,7 +140,8 @@ def _filters(rows: Sequence[Row]) -> list[tuple[str, str, list[str]]]:
     ]
 
 
-def _environment() -> Environment:
+def report_environment() -> Environment:
+    """Return the templates of reports, which escape everything but our own style and script."""
     try:
         from jinja2 import Environment, FunctionLoader, StrictUndefined
         from markupsafe import Markup
@@ -186,8 +157,12 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     # Style and script are ours and hold no data; everything else on the page is escaped.
+    script = "".join(_resource(name) for name in ("script.js", "videos.js"))
     environment.globals["style"] = Markup(_resource("style.css"))  # noqa: S704
-    environment.globals["script"] = Markup(_resource("script.js"))  # noqa: S704
+    environment.globals["script"] = Markup(script)  # noqa: S704
+    # A browser runs the script with this hash and no other, whatever data may contain.
+    digest = hashlib.sha256(script.encode()).digest()
+    environment.globals["script_hash"] = f"sha256-{base64.b64encode(digest).decode()}"
     return environment
 
 

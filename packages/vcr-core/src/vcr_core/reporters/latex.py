@@ -1,7 +1,8 @@
 r"""Tables for papers, in LaTeX with the packages ``booktabs`` and ``multirow``.
 
-Where defenses meet attacks, every model has a table in the layout of Table 3 of VCR-Bench. Else the
-runs are listed, one a line. The text is a fragment: ``\input`` it.
+Where defenses meet attacks, every model has a table in the layout of Table 3 of VCR-Bench; where
+several models met several attacks without a defense, there is one of them. Else the runs are
+listed, one a line. The text is a fragment: ``\input`` it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,11 @@ from vcr_core.atomic import write_text
 from vcr_core.reporters import target_file
 from vcr_core.reporters.cells import Cell
 from vcr_core.reporters.columns import LEGEND, reading_columns
+from vcr_core.reporters.detection_table import detection_report
 from vcr_core.reporters.matrix import Matrix, Score, matrices
+from vcr_core.reporters.models_table import MODELS_LEGEND, ModelsTable, models_tables
+from vcr_core.reporters.robustness import robustness_report
+from vcr_core.reporters.robustness_text import latex_tables
 from vcr_core.reporters.rows import Row, paired_rows
 
 if TYPE_CHECKING:
@@ -32,13 +37,29 @@ _SPECIAL = str.maketrans(
 
 
 class LatexReporter:
-    """Writes tables of defenses against attacks, or of runs where there are none."""
+    """Writes tables of models and defenses against attacks, or of runs where there are none.
+
+    Where natural shifts, corruptions or tampering were evaluated, their tables follow.
+
+    Attributes:
+        reference: model that corruption errors are divided by, ``""`` for none.
+    """
+
+    reference: str = ""
 
     def text(self, runs: Sequence[RunView]) -> str:
         """Return the tables."""
         ordered = paired_rows(runs)
         found = matrices(ordered)
-        tables = [_matrix(matrix) for matrix in found] or [_runs([row for row, _ in ordered])]
+        tables = [_models(table) for table in models_tables(ordered)]
+        tables += [_matrix(matrix) for matrix in found]
+        tables = tables or [_runs([row for row, _ in ordered])]
+        robustness = robustness_report(ordered, self.reference)
+        if robustness is not None:
+            tables += latex_tables(robustness, escape)
+        detection = detection_report(ordered)
+        if detection is not None:
+            tables += latex_tables(detection, escape)
         head = "% needs \\usepackage{booktabs} and \\usepackage{multirow}\n"
         return head + "\n".join(tables)
 
@@ -87,6 +108,16 @@ def _matrix(matrix: Matrix) -> str:
                 cells.append(_score(duel.unaware or duel.adaptive))
         lines.append(" & ".join(cells) + r" \\")
     return _table("l" + "r" * (1 + width * len(heads)), lines, [matrix.title, *matrix.legends])
+
+
+def _models(table: ModelsTable) -> str:
+    heads = [escape(", ".join(filter(None, head))) for head in table.heads]
+    lines = [" & ".join([table.corner, *heads]) + r" \\", r"\midrule"]
+    for line in table.lines:
+        name = escape(", ".join(filter(None, (line.name, line.under))))
+        cells = [_number(c) if isinstance(c, Cell) else _score(c) for c in line.cells]
+        lines.append(" & ".join([name, *cells]) + r" \\")
+    return _table("l" + "r" * len(heads), lines, [table.title, MODELS_LEGEND])
 
 
 def _runs(rows: Sequence[Row]) -> str:

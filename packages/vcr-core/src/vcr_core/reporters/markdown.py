@@ -17,8 +17,13 @@ from vcr_core.reporters.columns import (
     missing_reasons,
     reading_columns,
 )
+from vcr_core.reporters.detection_table import TITLE as DETECTION
+from vcr_core.reporters.detection_table import detection_report
 from vcr_core.reporters.extras import extra_legends
 from vcr_core.reporters.matrix import Duel, Matrix, Score, matrices
+from vcr_core.reporters.models_table import MODELS_LEGEND, ModelsTable, models_tables
+from vcr_core.reporters.robustness import robustness_report
+from vcr_core.reporters.robustness_text import markdown_lines
 from vcr_core.reporters.rows import Row, paired_rows
 
 if TYPE_CHECKING:
@@ -30,7 +35,13 @@ _SPECIAL = str.maketrans(
 
 
 class MarkdownReporter:
-    """Writes a table a dataset with its notes, and defenses against attacks where there are any."""
+    """Writes a table a dataset with its notes, and whatever else the runs have to be compared by.
+
+    Attributes:
+        reference: model that corruption errors are divided by, ``""`` for none.
+    """
+
+    reference: str = ""
 
     def text(self, runs: Sequence[RunView]) -> str:
         """Return the report."""
@@ -40,6 +51,14 @@ class MarkdownReporter:
         for dataset in sorted({row.dataset for row in rows}):
             members = [row for row in rows if row.dataset == dataset]
             lines += [f"## {escape(dataset)}", "", *_table(members), ""]
+        robustness = robustness_report(ordered, self.reference)
+        if robustness is not None:
+            lines += markdown_lines(robustness, escape)
+        detection = detection_report(ordered)
+        if detection is not None:
+            lines += markdown_lines(detection, escape, DETECTION)
+        for table in models_tables(ordered):
+            lines += [f"## {escape(table.title)}", "", *_models(table), ""]
         found = matrices(ordered)
         if found:
             lines += ["## Defenses against attacks", ""]
@@ -90,6 +109,19 @@ def _table(rows: Sequence[Row]) -> list[str]:
         lines.append("")
         lines += [f"[^{note.number}]: `{_code(note.flag)}`: {note.text}" for note in notes]
     return lines
+
+
+def _models(table: ModelsTable) -> list[str]:
+    titles = [table.corner, *(", ".join(filter(None, head)) for head in table.heads)]
+    lines = [
+        "| " + " | ".join(map(escape, titles)) + " |",
+        "| --- |" + " ---: |" * len(table.heads),
+    ]
+    for line in table.lines:
+        name = escape(", ".join(filter(None, (line.name, line.under))))
+        cells = [c.both if isinstance(c, Cell) else _score(c) for c in line.cells]
+        lines.append("| " + " | ".join([name, *cells]) + " |")
+    return [*lines, "", MODELS_LEGEND]
 
 
 def _matrix(matrix: Matrix) -> list[str]:

@@ -95,6 +95,7 @@ class Matrix:
         has_unaware: whether any defense met an attack that did not know it.
         has_adaptive: whether any met one that did.
         is_mean: whether it is a mean over models.
+        unmet: attack and threat of what was tried on the bare model only.
     """
 
     title: str
@@ -103,6 +104,7 @@ class Matrix:
     has_unaware: bool
     has_adaptive: bool
     is_mean: bool = False
+    unmet: tuple[tuple[str, str], ...] = ()
 
     @property
     def legends(self) -> tuple[str, ...]:
@@ -111,6 +113,11 @@ class Matrix:
         found = [LEGEND]
         if any(score is not None and score.reversed for score in scores):
             found.append(LEGEND_REVERSED)
+        if self.unmet:
+            names = "; ".join(f"{attack}, {threat}" for attack, threat in self.unmet)
+            found.append(
+                f"Tried on the bare model only, so no defense has a number for it: {names}."
+            )
         return (*found, LEGEND_MEAN) if self.is_mean else tuple(found)
 
 
@@ -125,6 +132,11 @@ class _Table:
     def defenses(self) -> list[str]:
         names = dict.fromkeys(defense for defense, _ in self.runs)
         return sorted(names, key=lambda name: (name != NO_DEFENSE, name))
+
+    def of_met_attacks(self) -> _Table:
+        """Return the part with the attacks that some defense met; others say nothing here."""
+        met = {attack for defense, attack in self.runs if defense != NO_DEFENSE}
+        return _Table({place: pair for place, pair in self.runs.items() if place[1] in met})
 
     def attacks(self) -> list[tuple[str, str]]:
         return sorted({attack for _, attack in self.runs})
@@ -144,11 +156,18 @@ def matrices(ordered: Sequence[tuple[Row, RunView]]) -> list[Matrix]:
         table.runs.setdefault(place, {})[bool(row.adaptive)] = (row, run)
     found = []
     for dataset, models in sorted(tables.items()):
-        shown = {m: t for m, t in sorted(models.items()) if set(t.defenses()) - {NO_DEFENSE}}
+        met = {model: table.of_met_attacks() for model, table in sorted(models.items())}
+        shown = {model: table for model, table in met.items() if table.runs}
         if len(shown) > 1:
             mean = _mean_matrix(dataset, list(shown.values()))
             found += [mean] if mean is not None else []
-        found += [_matrix(f"{model} on {dataset}", table) for model, table in shown.items()]
+        found += [
+            replace(
+                _matrix(f"{model} on {dataset}", table),
+                unmet=tuple(a for a in models[model].attacks() if a not in table.attacks()),
+            )
+            for model, table in shown.items()
+        ]
     return found
 
 
@@ -197,7 +216,7 @@ def _mean_matrix(dataset: str, tables: Sequence[_Table]) -> Matrix | None:
     for defense in defenses:
         runs = [_of(table, defense)[0][1] for table in tables]
         name = "clean_accuracy" if defense == NO_DEFENSE else "defended_clean_accuracy"
-        cleans[defense] = _mean_cell(runs, name)
+        cleans[defense] = mean_rate(runs, name)
     title = f"Mean over {len(tables)} models on {dataset}"
     return _built(title, defenses, shape.attacks(), duels, cleans, is_mean=True)
 
@@ -243,19 +262,22 @@ def _duel(scores: Mapping[bool, Score]) -> Duel:
 def _mean_score(runs: Sequence[RunView], defense: str) -> Score:
     prefix = "" if defense == NO_DEFENSE else "defended_"
     return Score(
-        accuracy=_mean_cell(runs, f"{prefix}robust_accuracy"),
-        asr=_mean_cell(runs, f"{prefix}asr_untargeted"),
+        accuracy=mean_rate(runs, f"{prefix}robust_accuracy"),
+        asr=mean_rate(runs, f"{prefix}asr_untargeted"),
     )
 
 
-def _mean_cell(runs: Sequence[RunView], name: str) -> Cell:
-    """Return a rate over the videos of several models: one term a video, the mean over models."""
+def mean_rate(runs: Sequence[RunView], name: str) -> Cell:
+    """Return a rate over the videos of several runs: one term a video, the mean over the runs."""
     terms: dict[str, list[Term]] = {}
     for run in runs:
         for video, term in definitions.terms(name, run.records).items():
             terms.setdefault(video, []).append(term)
     found = bootstrap_ratio([_pooled(listed, len(runs)) for listed in terms.values()])
-    reason = "" if found.value is not None else definitions.NO_VALUE
+    reason = ""
+    if found.value is None:
+        records = [record for run in runs for record in run.records]
+        reason = definitions.why_none(name, records)
     return Cell(
         value=found.value, low=found.low, high=found.high, n=found.n, method=found.method,
         reason=reason, share=True,

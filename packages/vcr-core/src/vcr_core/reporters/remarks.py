@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vcr_core.corruption import damaged_unlike
 from vcr_core.manifest import planned_videos
 from vcr_core.reporters.rows import Row
 from vcr_core.reuse_store import REUSED
@@ -47,6 +48,12 @@ def remarks(ordered: Sequence[tuple[Row, RunView]]) -> list[str]:
                 f"Runs on {dataset} use {len(sets)} different sets of videos, so differences "
                 "between them are not paired."
             )
+    unlike = damaged_unlike((run.manifest, run.summary) for _, run in ordered)
+    if unlike:
+        found.append(
+            f"The same video was not damaged in the same way in all runs of {', '.join(unlike)}: "
+            "another version of a codec or of the code. Their numbers must not be compared."
+        )
     unaware = sum(row.adaptive is False for row, _ in ordered)
     if unaware:
         found.append(

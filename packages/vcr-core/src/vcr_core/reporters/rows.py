@@ -8,19 +8,32 @@ from typing import TYPE_CHECKING, Any
 
 from vcr_core.adaptive_pairs import adaptive_pairs
 from vcr_core.health import comparative_flags
-from vcr_core.manifest import component_ref, defense_refs, is_adaptive, is_targeted, table
-from vcr_core.reporters.cells import MISSING, Cell, cell_from
+from vcr_core.manifest import (
+    component_ref,
+    dataset_text,
+    defense_refs,
+    has_own_labels,
+    is_adaptive,
+    is_targeted,
+    table,
+)
+from vcr_core.reporters.cells import MISSING, NO_ATTACK, NO_DEFENSE, Cell, cell_from
 from vcr_core.reporters.distinctions import with_details
 from vcr_core.reporters.extras import WORSE, extra_cells, worse_cells
+from vcr_core.reporters.standing import with_standing
+from vcr_core.reporters.wording import FRAME_WORDS
 
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
 
 NONE = "none"
 _NORMS = {"linf": "L∞", "l2": "L2", "l1": "L1", "l0": "L0"}
-_METRIC_ORDER = ("mse", "psnr", "ssim", "ms_ssim", "lpips", "dists", "vmaf")
+_METRIC_ORDER = (
+    "mse", "psnr", "ssim", "ssim-uniform7", "ms-ssim", "lpips", "lpips-vcrbench", "st-lpips",
+    "dists", "vmaf", "flicker", "roughness", "warp_error_delta", "tof", "tlp",
+)  # fmt: skip
 
-_NOT_IN_TABLES = ("psnr_of_mean_mse",)
+_NOT_IN_TABLES = ("psnr_of_mean_mse", "psnr_capped_mean")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +50,7 @@ class Row:
 
     Attributes:
         run: run id.
-        dataset: dataset reference.
+        dataset: dataset reference, and whose labels count where they are not its own.
         model: model reference.
         attack: attack reference, or ``none``.
         defense: defense references joined in the order in which they apply, or ``none``.
@@ -61,6 +74,7 @@ class Row:
         detail: settings that tell the run from others in the table that would read the same.
         extras: numbers that only some runs have, by the keys of ``extras.EXTRA_TITLES``.
         certificate: the summary's certificates, where the run has some.
+        own_labels: whether the labels are what the bare model says of the clean videos.
     """
 
     run: str
@@ -88,6 +102,7 @@ class Row:
     detail: str = ""
     extras: Mapping[str, Cell] = field(default_factory=dict)
     certificate: Mapping[str, Any] | None = None
+    own_labels: bool = False
 
     @property
     def headline_defended(self) -> bool:
@@ -130,7 +145,7 @@ def paired_rows(runs: Iterable[RunView]) -> list[tuple[Row, RunView]]:
     flags = comparative_flags(shown)
     worse = worse_cells(adaptive_pairs(shown))
     pairs = with_details([(_compared(make_row(run), flags, worse), run) for run in shown])
-    return sorted(pairs, key=lambda pair: sort_key(pair[0]))
+    return sorted(with_standing(pairs), key=lambda pair: sort_key(pair[0]))
 
 
 def _compared(row: Row, flags: Mapping[str, set[str]], worse: Mapping[str, Cell]) -> Row:
@@ -150,12 +165,12 @@ def make_row(run: RunView) -> Row:
     adaptive = is_adaptive(manifest) if attack and defenses else None
     targeted = is_targeted(manifest)
     norm = str(threat.get("norm", "linf")) if attack else ""
-    eps = _eps(threat) if norm and norm != "none" else None
+    eps = eps_of(threat) if norm and norm != "none" else None
     asr_name = f"{'defended_' if adaptive else ''}asr_{'targeted' if targeted else 'untargeted'}"
-    absent = "not measured" if attack else "no attack"
+    absent = "not measured" if attack else NO_ATTACK
     return Row(
         run=str(manifest.get("run") or run.folder.name),
-        dataset=component_ref(manifest, "dataset") or "?",
+        dataset=dataset_text(manifest),
         model=component_ref(manifest, "model") or "?",
         attack=attack or NONE,
         defense=" → ".join(defenses) or NONE,
@@ -174,7 +189,7 @@ def make_row(run: RunView) -> Row:
         defended_asr=cell_from(
             definitions.get("defended_asr_untargeted"),
             share=True,
-            absent=absent if defenses else "no defense",
+            absent=absent if defenses else NO_DEFENSE,
         ),
         queries=cost_cell(run, "forwards", absent) if attack else Cell(reason=absent),
         seconds=cost_cell(run, "t_attack_s", absent) if attack else Cell(reason=absent),
@@ -185,14 +200,32 @@ def make_row(run: RunView) -> Row:
         flags=tuple(sorted(flag_counts(run))),
         extras=extra_cells(run.summary),
         certificate=run.summary.get("certificate"),
+        own_labels=has_own_labels(manifest),
     )
+
+
+def run_title(row: Row) -> str:
+    """Return what a run is in one line: model, attack, threat, defense."""
+    parts = [row.model, row.attack_text if row.attack != NONE else NO_ATTACK]
+    parts += [row.threat] if row.attack != NONE else []
+    if row.defense != NONE:
+        known = {True: ", adaptive", False: ", attack unaware", None: ""}[row.adaptive]
+        parts.append(row.defense + known)
+    return " \u00b7 ".join(parts)
 
 
 def metric_names(rows: Sequence[Row]) -> list[str]:
     """Return the names of the metrics that tables show, the usual ones first."""
-    found = {name for row in rows for name in row.metrics}.difference(_NOT_IN_TABLES)
+    found = {name for row in rows for name in row.metrics if not name.endswith(tuple(FRAME_WORDS))}
+    found.difference_update(_NOT_IN_TABLES)
     known = [name for name in _METRIC_ORDER if name in found]
     return known + sorted(found.difference(known))
+
+
+def metric_cell(row: Row, name: str) -> Cell:
+    """Return one distance of a run; without an attack there is nothing to measure."""
+    absent = NO_ATTACK if row.attack == NONE else "not measured"
+    return row.metrics.get(name, Cell(reason=absent))
 
 
 def flag_counts(run: RunView) -> dict[str, int | None]:
@@ -251,7 +284,8 @@ def eps_text(norm: str, eps: float) -> str:
     return f"{eps:.4g}"
 
 
-def _eps(threat: Mapping[str, Any]) -> float | None:
+def eps_of(threat: Mapping[str, Any]) -> float | None:
+    """Return the radius of a threat table; it may be written as a fraction of text."""
     value = threat.get("eps")
     if isinstance(value, str):
         top, _, bottom = value.partition("/")

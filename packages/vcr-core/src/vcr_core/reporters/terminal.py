@@ -21,9 +21,12 @@ from vcr_core.reporters.columns import (
     missing_reasons,
     reading_columns,
 )
+from vcr_core.reporters.detection_table import detection_report
 from vcr_core.reporters.extras import extra_legends
 from vcr_core.reporters.flat import delimited
-from vcr_core.reporters.rows import Row, make_rows
+from vcr_core.reporters.robustness import robustness_report
+from vcr_core.reporters.robustness_text import draw
+from vcr_core.reporters.rows import Row, make_rows, paired_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -34,17 +37,31 @@ if TYPE_CHECKING:
 
 
 class TerminalReporter:
-    """Shows runs on a stream, or writes the plain form to a file."""
+    """Shows runs on a stream, or writes the plain form to a file.
+
+    Attributes:
+        reference: model that corruption errors are divided by, ``""`` for none.
+    """
+
+    reference: str = ""
 
     def show(self, runs: Sequence[RunView], stream: TextIO) -> None:
         """Write a table to ``stream``: drawn if it is a terminal, tab-separated if not."""
-        rows = make_rows(runs)
+        ordered = paired_rows(runs)
+        rows = [row for row, _ in ordered]
         if not stream.isatty():
             stream.write(plain_table(rows))
             return
         from rich.console import Console
 
-        draw_table(rows, Console(file=stream, highlight=False))
+        console = Console(file=stream, highlight=False)
+        draw_table(rows, console)
+        robustness = robustness_report(ordered, self.reference)
+        if robustness is not None:
+            draw(robustness, console)
+        detection = detection_report(ordered)
+        if detection is not None:
+            draw(detection, console)
 
     def text(self, runs: Sequence[RunView]) -> str:
         """Return the tab-separated form."""

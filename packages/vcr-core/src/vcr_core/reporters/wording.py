@@ -37,13 +37,28 @@ METRIC_TITLES: dict[str, str] = {
     "mse": "MSE (levels²)",
     "psnr": "PSNR (dB)",
     "ssim": "SSIM",
-    "ms_ssim": "MS-SSIM",
+    "ssim-uniform7": "SSIM, uniform 7x7",
     "ms-ssim": "MS-SSIM",
     "lpips": "LPIPS",
+    "lpips-vcrbench": "LPIPS of VCR-Bench",
+    "st-lpips": "ST-LPIPS",
     "dists": "DISTS",
     "vmaf": "VMAF",
+    "flicker": "Flicker (levels)",
+    "roughness": "Roughness",
+    "warp_error_delta": "Warping error added (levels²)",
+    "tof": "tOF (px)",
+    "tlp": "tLP",
     "psnr_of_mean_mse": "PSNR of the mean MSE (dB)",
+    "psnr_capped_mean": "PSNR, identical clips as 100 dB",
 }
+
+FRAME_WORDS: dict[str, str] = {
+    "_frame_max": "largest frame",
+    "_frame_min": "smallest frame",
+    "_frame_p95": "95th percentile of frames",
+}
+"""Ends of the names of what stands beside a mean over frames."""
 
 SIZE_TITLES: dict[str, str] = {
     "linf": "L∞, fraction of the range",
@@ -51,6 +66,7 @@ SIZE_TITLES: dict[str, str] = {
     "l1": "Mean absolute difference, fraction of the range",
     "l0_fraction": "Share of pixels changed",
     "frames_touched": "Frames changed",
+    "l21": "Sum of the frames' L2",
     "violation": "Violation before projection",
     "confidence_drop": "Drop of the true class's probability",
     "margin_clean": "Margin before the attack (log-probability)",
@@ -96,5 +112,13 @@ def definition_title(name: str) -> str:
 
 
 def metric_title(name: str) -> str:
-    """Return the heading of a metric's column."""
+    """Return the heading of a metric's column.
+
+    Example:
+        >>> metric_title("lpips_frame_max")
+        'LPIPS, largest frame'
+    """
+    for suffix, words in FRAME_WORDS.items():
+        if name.endswith(suffix):
+            return f"{metric_title(name.removesuffix(suffix))}, {words}"
     return METRIC_TITLES.get(name, name)

@@ -1,67 +1,87 @@
 "use strict";
 (() => {
-  const table = document.getElementById("table");
-  const body = table.tBodies[0];
-  const heads = [...table.tHead.rows[0].cells];
+  const collator = new Intl.Collator(undefined, { numeric: true });
+  const compare = (a, b) => (typeof a === "number" ? a - b : collator.compare(a, b));
 
-  const key = (row, column) => {
-    // The first cell also holds footnote marks.
-    if (column === 0) return row.dataset.model.toLowerCase();
-    const cell = row.cells[column];
-    const given = cell.dataset.sort;
-    if (given !== undefined) return given === "" ? null : Number(given);
-    const text = cell.textContent.trim();
-    return heads[column].classList.contains("num") ? Number(text) : text.toLowerCase();
-  };
-  const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b));
-
-  heads.forEach((head, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = head.textContent;
-    head.replaceChildren(button);
-    button.addEventListener("click", () => {
-      const numeric = head.classList.contains("num");
-      const before = head.getAttribute("aria-sort");
-      const order = before === null ? (numeric ? "descending" : "ascending")
-        : before === "ascending" ? "descending" : "ascending";
-      heads.forEach((other) => other.removeAttribute("aria-sort"));
-      head.setAttribute("aria-sort", order);
-      const sign = order === "ascending" ? 1 : -1;
-      const keyed = [...body.rows].map((row) => [key(row, column), row]);
-      // Missing numbers stay at the end in both orders.
-      keyed.sort(([a], [b]) => {
-        if (a === null || b === null) return (a === null) - (b === null);
-        return sign * compare(a, b);
+  // Tables of class "sortable": the last row of the head gets buttons. Cells may carry data-sort.
+  const makeSortable = (table) => {
+    const body = table.tBodies[0];
+    const heads = [...table.tHead.rows[table.tHead.rows.length - 1].cells];
+    const key = (row, column) => {
+      const cell = row.cells[column];
+      const text = (cell.dataset.sort ?? cell.textContent).trim();
+      if (!heads[column].classList.contains("num")) return text;
+      return text === "" || Number.isNaN(Number(text)) ? null : Number(text);
+    };
+    heads.forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const before = head.getAttribute("aria-sort");
+        const first = head.classList.contains("num") ? "descending" : "ascending";
+        const order = before === null ? first
+          : before === "ascending" ? "descending" : "ascending";
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", order);
+        const sign = order === "ascending" ? 1 : -1;
+        const keyed = [...body.rows].map((row) => [key(row, column), row]);
+        // Missing numbers stay at the end in both orders.
+        keyed.sort(([a], [b]) => (a === null || b === null
+          ? (a === null) - (b === null) : sign * compare(a, b)));
+        const sorted = document.createDocumentFragment();
+        keyed.forEach(([, row]) => sorted.append(row));
+        body.append(sorted);
       });
-      body.append(...keyed.map(([, row]) => row));
     });
-  });
-
-  const form = document.getElementById("filters");
-  const shown = document.getElementById("shown");
-  const filter = () => {
-    const wanted = new FormData(form);
-    const words = wanted.get("text").toLowerCase().split(/\s+/).filter(Boolean);
-    let count = 0;
-    for (const row of body.rows) {
-      const text = row.textContent.toLowerCase();
-      const fits = words.every((word) => text.includes(word)) &&
-        [...form.querySelectorAll("select")].every(
-          (select) => select.value === "" || row.dataset[select.name] === select.value);
-      row.hidden = !fits;
-      count += fits;
-    }
-    shown.value = `${count} of ${body.rows.length} runs`;
   };
-  form.hidden = false;
-  form.addEventListener("input", filter);
-  form.addEventListener("submit", (event) => event.preventDefault());
-  filter();
+  document.querySelectorAll("table.sortable").forEach(makeSortable);
+
+  // A form with data-for="ID of a table" shows the rows whose data-NAME equals the select NAME
+  // and whose text has all words of the field "text".
+  const makeFilter = (form) => {
+    const body = document.getElementById(form.dataset.for).tBodies[0];
+    const shown = form.querySelector("output");
+    const filter = () => {
+      const words = form.elements.text.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const selects = [...form.querySelectorAll("select")].filter((select) => select.value !== "");
+      let count = 0;
+      for (const row of body.rows) {
+        const text = words.length ? row.textContent.toLowerCase() : "";
+        const fits = words.every((word) => text.includes(word)) &&
+          selects.every((select) => row.dataset[select.name] === select.value);
+        row.hidden = !fits;
+        count += fits;
+      }
+      shown.value = `${count} of ${body.rows.length} ${form.dataset.noun ?? "rows"}`;
+    };
+    form.hidden = false;
+    form.addEventListener("input", filter);
+    form.addEventListener("submit", (event) => event.preventDefault());
+    filter();
+  };
+  document.querySelectorAll("form.tools[data-for]").forEach(makeFilter);
+
+  const theme = document.getElementById("theme");
+  if (theme) {
+    const system = matchMedia("(prefers-color-scheme: dark)");
+    const isDark = () => (document.documentElement.dataset.theme ?? (system.matches ? "dark" : "light")) === "dark";
+    const name = () => { theme.textContent = isDark() ? "Light" : "Dark"; };
+    theme.hidden = false;
+    theme.addEventListener("click", () => {
+      document.documentElement.dataset.theme = isDark() ? "light" : "dark";
+      name();
+    });
+    system.addEventListener("change", name);
+    name();
+  }
 
   const open = () => {
-    const target = location.hash && document.getElementById(location.hash.slice(1));
-    if (target && target.tagName === "DETAILS") target.open = true;
+    let target = location.hash && document.getElementById(location.hash.slice(1));
+    for (; target; target = target.parentElement) {
+      if (target.tagName === "DETAILS") target.open = true;
+    }
   };
   addEventListener("hashchange", open);
   open();
