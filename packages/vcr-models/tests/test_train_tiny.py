@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import torch
+from safetensors.torch import load
 from vcr_core.datasets.motion.labels import MIRROR_X, MIRROR_Y, TIME_REVERSAL
 from vcr_models.tiny.networks import NETWORKS, build_network
 
@@ -67,6 +68,17 @@ def test_training_is_repeatable_and_logged(script: Any, tmp_path: Path) -> None:
         assert stored["bytes"] == len(content)
         assert not list(folder.glob("*.part"))
     assert digests[0] == digests[1]
+
+
+def test_half_precision_is_of_the_file_only(script: Any, tmp_path: Path) -> None:
+    recipe = script.Recipe(clips=16, epochs=1, batch=16, float16=True)
+    script.train("tiny-tsm", recipe, 0, tmp_path, tmp_path, tmp_path)
+    content = (tmp_path / "tiny-tsm.safetensors").read_bytes()
+    kinds = {key: value.dtype for key, value in load(content).items()}
+    assert kinds["head.weight"] == kinds["norm1.running_var"] == torch.float16
+    assert kinds["norm1.num_batches_tracked"] == torch.int64
+    assert {p.dtype for p in build_network("tiny-tsm", content).parameters()} == {torch.float32}
+    assert log_of(tmp_path, "tiny-tsm")[-1]["same_predictions"] >= 0.9
 
 
 def test_adversarial_training_starts_from_a_file(script: Any, tmp_path: Path) -> None:

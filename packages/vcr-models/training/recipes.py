@@ -26,6 +26,8 @@ class Recipe:
         eps_ramp: fraction of training over which the radius grows from 0.
         pgd_steps: steps of the inner attack.
         clean_share: weight of the loss on unperturbed clips in adversarial training.
+        float16: whether the file holds half-precision numbers; the network computes in float32
+            all the same.
     """
 
     clips: int = 12_800
@@ -43,6 +45,7 @@ class Recipe:
     eps_ramp: float = 0.4
     pgd_steps: int = 3
     clean_share: float = 0.0
+    float16: bool = False
 
 
 RECIPES: dict[str, Recipe] = {
@@ -50,5 +53,10 @@ RECIPES: dict[str, Recipe] = {
     "tiny-r2plus1d": Recipe(epochs=5, bfloat16=True),
     "tiny-tsm": Recipe(epochs=5, bfloat16=True),
     "tiny-vit": Recipe(epochs=10, lr=1.5e-3, bfloat16=True),
+    "tiny-slowfast": Recipe(epochs=4, bfloat16=True, float16=True),
+    "tiny-uniformer": Recipe(epochs=5, lr=2e-3, bfloat16=True, float16=True),
+    "tiny-x3d": Recipe(epochs=4, float16=True),
+    "tiny-timesformer": Recipe(epochs=5, lr=2e-3, bfloat16=True, float16=True),
+    "tiny-swin": Recipe(epochs=5, lr=2e-3, bfloat16=True, float16=True),
     "tiny-r3d.adv": Recipe(epochs=6, lr=2e-3, start="tiny-r3d", eps=4.0),
 }

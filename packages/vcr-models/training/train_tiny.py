@@ -120,6 +120,16 @@ def accuracy(network: nn.Module, clips: Tensor, labels: Tensor, *, eps: float = 
     return right / len(clips)
 
 
+def same_predictions(one: nn.Module, other: nn.Module, clips: Tensor) -> float:
+    """Share of clips that two networks in evaluation mode give the same class."""
+    same = 0
+    with torch.no_grad():
+        for i in range(0, len(clips), 64):
+            x = to_float(clips[i : i + 64])
+            same += int((one(x).argmax(dim=1) == other(x).argmax(dim=1)).sum())
+    return same / len(clips)
+
+
 def loss_of(
     network: nn.Module, x: Tensor, y: Tensor, recipe: Recipe, eps: float, rng: torch.Generator
 ) -> Tensor:
@@ -140,6 +150,8 @@ def loss_of(
 def store(network: nn.Module, name: str, path: Path, about: dict[str, Any]) -> str:
     """Write the weights atomically and return the file's sha256."""
     tensors = {key: value.detach().contiguous() for key, value in network.state_dict().items()}
+    if about["recipe"]["float16"]:
+        tensors = {k: v.half() if v.is_floating_point() else v for k, v in tensors.items()}
     content = save(tensors, metadata={name: json.dumps(about, sort_keys=True)})
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_suffix(".part")
@@ -226,6 +238,7 @@ def train(name: str, recipe: Recipe, seed: int, cache: Path, weights: Path, logs
         sha256=digest,
         val_accuracy=round(accuracy(stored, *val), 4),
         test_accuracy=round(accuracy(stored, *pooled_split(cache, "test")), 4),
+        same_predictions=round(same_predictions(network.eval(), stored, val[0]), 4),
         classes=NUM_CLASSES,
     )
 

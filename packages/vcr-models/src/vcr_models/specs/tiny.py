@@ -107,4 +107,74 @@ SPECS: tuple[ModelSpec, ...] = (
             ),
         ),
     ),
+    _tiny(
+        "tiny-slowfast",
+        "Tiny SlowFast of the generated motion data set, 0.22 M parameters",
+        "https://arxiv.org/abs/1812.03982",
+        ("fast1", "slow1", "fast2", "slow2", "fast3", "slow3"),
+        (
+            _weights(
+                "tiny-slowfast",
+                "b59972e69733675de694ce4c429eb2f96905566365a148f1fa48ad277a9d6b4e",
+                445_840,
+                0.9417,
+            ),
+        ),
+    ),
+    _tiny(
+        "tiny-uniformer",
+        "Tiny UniFormer of the generated motion data set, 0.09 M parameters",
+        "https://arxiv.org/abs/2201.04676",
+        ("stem", "local1", "down", "global1", "global2", "norm"),
+        (
+            _weights(
+                "tiny-uniformer",
+                "e74d7ea5278e9bd00586f1d9ab312a3bedd58f813fdd43d4d3b88a7868ce52ca",
+                191_040,
+                0.9604,
+            ),
+        ),
+    ),
+    _tiny(
+        "tiny-x3d",
+        "Tiny X3D of the generated motion data set, 0.09 M parameters",
+        "https://arxiv.org/abs/2004.04730",
+        ("stem", "block1", "block2", "block3", "block4", "widen_norm", "hidden"),
+        (
+            _weights(
+                "tiny-x3d",
+                "85598362e4bb16806cab33cee23ef1842b0f3affb39a2b5f100d4a9d35acb4ec",
+                189_816,
+                0.9354,
+            ),
+        ),
+    ),
+    _tiny(
+        "tiny-timesformer",
+        "Tiny TimeSformer of the generated motion data set, 0.19 M parameters",
+        "https://arxiv.org/abs/2102.05095",
+        ("stem", "block1", "block2", "block3", "norm"),
+        (
+            _weights(
+                "tiny-timesformer",
+                "4538ead302afc83343f7c66f8e5616e5e0b932913311a60fed4db6307f78b414",
+                384_584,
+                0.9542,
+            ),
+        ),
+    ),
+    _tiny(
+        "tiny-swin",
+        "Tiny Video Swin of the generated motion data set, 0.10 M parameters",
+        "https://arxiv.org/abs/2106.13230",
+        ("stem", "block1", "block2", "merging", "block3", "block4", "norm"),
+        (
+            _weights(
+                "tiny-swin",
+                "56ea64fc01ea14d7dcac7cefd9cd732b6faf416740b69df3de6c5df464be4ce5",
+                214_304,
+                0.9042,
+            ),
+        ),
+    ),
 )

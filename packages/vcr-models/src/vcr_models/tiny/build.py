@@ -29,7 +29,7 @@ def weight_bytes(name: str) -> bytes:
     """Content of a bundled weight file.
 
     Args:
-        name: ``tiny-r3d``, ``tiny-r3d.adv``, ``tiny-r2plus1d``, ``tiny-tsm`` or ``tiny-vit``.
+        name: key of ``NETWORKS``, such as ``tiny-r3d`` or ``tiny-r3d.adv``.
 
     Raises:
         ValueError: unknown name.

@@ -8,8 +8,13 @@ from safetensors.torch import load
 
 from vcr_models.tiny.r2plus1d import TinyR2plus1d
 from vcr_models.tiny.r3d import TinyR3d
+from vcr_models.tiny.slowfast import TinySlowFast
+from vcr_models.tiny.swin import TinySwin
+from vcr_models.tiny.timesformer import TinyTimeSformer
 from vcr_models.tiny.tsm import TinyTsm
+from vcr_models.tiny.uniformer import TinyUniFormer
 from vcr_models.tiny.vit import TinyVit
+from vcr_models.tiny.x3d import TinyX3d
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,6 +27,11 @@ NETWORKS: Final[dict[str, Callable[[int], nn.Module]]] = {
     "tiny-r2plus1d": TinyR2plus1d,
     "tiny-tsm": TinyTsm,
     "tiny-vit": TinyVit,
+    "tiny-slowfast": TinySlowFast,
+    "tiny-uniformer": TinyUniFormer,
+    "tiny-x3d": TinyX3d,
+    "tiny-timesformer": TinyTimeSformer,
+    "tiny-swin": TinySwin,
 }
 """Weight name to network class; a variant after the dot shares its network with the plain name."""
 

@@ -53,7 +53,7 @@ class TinyVit(nn.Module):
         self.norm3 = nn.BatchNorm3d(width)
         self.position = nn.Parameter(torch.zeros(1, 128, width))
         nn.init.normal_(self.position, std=0.02)
-        self.blocks = nn.ModuleList(_Block(width, 4, 3 * width) for _ in range(3))
+        self.blocks = nn.Sequential(*(_Block(width, 4, 3 * width) for _ in range(3)))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, num_classes)
 
@@ -67,8 +67,6 @@ class TinyVit(nn.Module):
             # The tokens' gradient comes back with channels last. In evaluation mode the CPU's
             # backward pass of a batch norm reads that wrongly when there is one clip.
             x.register_hook(torch.Tensor.contiguous)
-        x = x.flatten(2).transpose(1, 2) + self.position
-        for block in self.blocks:
-            x = block(x)
+        x = self.blocks(x.flatten(2).transpose(1, 2) + self.position)
         y: Tensor = self.head(self.norm(x).mean(dim=1))
         return y

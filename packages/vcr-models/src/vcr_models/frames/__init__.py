@@ -1,0 +1,1 @@
+"""Image classifiers as video classifiers: frames are looked at one by one and averaged."""
