@@ -74,7 +74,7 @@ def tests_core_light(session: nox.Session) -> None:
         light.pytest("core-light", *folders, "-m", UNASKED)
 
 
-LIGHT = ["cli", "config", "plugins", "reporters", "store"]
+LIGHT = ["cli", "config", "plugins", "reporters", "robustness", "store"]
 
 
 @nox.session

@@ -55,6 +55,11 @@ def _code(value: object) -> str:
     return f"`{value}`" if value not in (None, "") else ""
 
 
+def _words(text: str) -> str:
+    """Return text whose brackets, as of a pattern, are not taken for a link."""
+    return text.replace("[", "\\[")
+
+
 # -- commands ----------------------------------------------------------------------------------
 
 
@@ -139,7 +144,7 @@ def configuration_page() -> str:
         keys = parameters(struct)
         parts.append(f"## `[{name}]`")
         parts.append(" ".join(text for text in (_summary(struct), note) if text))
-        rows = [(_code(k.name), k.allowed, _default(k), k.description) for k in keys]
+        rows = [(_code(k.name), _words(k.allowed), _default(k), k.description) for k in keys]
         parts.append(table(("key", "allowed", "default", "meaning"), rows))
     return "\n\n".join(parts) + "\n"
 
@@ -215,7 +220,7 @@ def _component(entry: Any) -> Iterator[str]:
     yield table(("", ""), [(name, value) for name, value in facts if value not in ("", None)])
     keys = parameters(params_type(spec))
     if keys:
-        rows = [(_code(k.name), k.allowed, _default(k), k.description) for k in keys]
+        rows = [(_code(k.name), _words(k.allowed), _default(k), k.description) for k in keys]
         yield table(("parameter", "allowed", "default", "meaning"), rows)
     if spec.example:
         yield f"```console\n{spec.example}\n```"
@@ -225,7 +230,7 @@ def _facts(spec: Any) -> list[tuple[str, object]]:
     from vcr_core.cli.info import _kind_facts
     from vcr_core.plugins import Entry
 
-    return list(_kind_facts(Entry(spec, "", "")))
+    return list(_kind_facts(Entry(spec, "", ""), ""))
 
 
 # -- records -----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from vcr_core.availability import availability
 from vcr_core.config.sweep import Combination, expand
+from vcr_core.paper import published
 from vcr_core.sweep_order import sweep_steps
 
 ROOT = Path(str(files("vcr_defenses") / "presets" / "sweep"))
@@ -56,6 +57,17 @@ def test_the_table_is_that_of_the_paper_twice(name: str) -> None:
     assert len(cells) == 7 * (1 + 2 * 6)
     # Every attack that knows no defense is computed once.
     assert sum(step.attack_of is not None for step in steps) == 7 * 6
+
+
+@pytest.mark.parametrize("name", ["paper/table3", "paper-table3-motion", "vcrbench/table3"])
+def test_the_paper_names_everything_but_what_it_lacks(name: str) -> None:
+    known = published.names()
+    experiments = [c.resolved.experiment for c in combinations(name) if c.resolved is not None]
+    attacks = {e.attack.spec.name for e in experiments if e.attack is not None}
+    defenses = {d.spec.name for e in experiments for d in e.defenses}
+    assert {name for name in attacks if known.attack(name) is None} == set()
+    # In the paper's list of defenses, not in its table.
+    assert {name for name in defenses if known.defense(name) is None} <= {"jpeg"}
 
 
 def test_the_bundled_table_needs_nothing_from_outside() -> None:
