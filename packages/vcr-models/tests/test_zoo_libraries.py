@@ -135,6 +135,26 @@ def test_a_network_of_its_own_size_keeps_the_contract(ref):
     check(ref, *made(ref))
 
 
+def siblings():
+    """Return every variant with the size at which one of its kind is looked at."""
+    for ref, variant in catalog().items():
+        same = [
+            SMALL[other][0]
+            for other in SMALL
+            if catalog()[other].component == variant.component
+            and catalog()[other].library == variant.library
+        ]
+        if same and ref not in SMALL and (variant.millions or 1000) < 130:
+            yield pytest.param(ref, same[0], id=ref)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("ref", "size"), siblings())
+def test_its_siblings_do_so_too(ref, size):
+    model, variant = made(ref, size)
+    check(ref, model, variant)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ref", [r for r, v in catalog().items() if v.library != "own"])
 def test_every_variant_of_a_library_builds_with_its_number_of_parameters(ref):

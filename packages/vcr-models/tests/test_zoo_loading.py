@@ -152,3 +152,16 @@ def test_building_leaves_the_random_state_alone(tmp_path):
     assert torch.equal(before, torch.get_rng_state())
     assert model.clip.crops == 1
     assert model.network.blocks.recompute
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_lower_precision_is_asked_for_and_stays_inside(tmp_path, precision):
+    path = saved(tmp_path, official_state("internvideo2_s14_k400_f8"), "module")
+    clips = torch.rand(1, 8, 3, 224, 224)
+    exact = load("internvideo2.s14-8f-k400", path, crops=1)
+    coarse = load("internvideo2.s14-8f-k400", path, crops=1, precision=precision)
+    assert {p.dtype for p in coarse.network.parameters()} == {getattr(torch, precision)}
+    with torch.no_grad():
+        wanted, found = exact.logits(clips), coarse.logits(clips)
+    assert found.dtype == torch.float32
+    assert 0 < float((found - wanted).abs().max()) < 0.1 * float(wanted.abs().max())

@@ -37,7 +37,7 @@ class Library(Protocol):
         """
         ...
 
-    def load(self, network: nn.Module, variant: Variant, file: Path, *, trust_pickle: bool) -> None:
+    def load(self, network: nn.Module, variant: Variant, file: Path, params: ZooParams) -> None:
         """Fill the network from a file, every key of which must have its place."""
         ...
 
@@ -61,7 +61,9 @@ def build(params: ZooParams, weights: WeightSpec) -> ZooClassifier:
     # Constructors draw weights that the file replaces; nobody else's draws may depend on that.
     with torch.random.fork_rng(devices=[]):
         network = source.network(variant)
-    source.load(network, variant, Path(weights.file), trust_pickle=params.trust_pickle)
+    source.load(network, variant, Path(weights.file), params)
+    # What the file does not hold, such as tables of positions.
+    network.to(getattr(torch, params.precision))
     if params.recompute and not recompute(network, on=True):
         raise ComponentUnavailable(
             f"{variant.ref}: recompute is there for networks written here; set it to false"

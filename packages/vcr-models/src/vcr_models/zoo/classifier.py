@@ -80,7 +80,9 @@ class ZooClassifier(BaseVideoClassifier):
         flat = views.flatten(0, 1)
         if self.layout == "NCTHW":
             flat = flat.transpose(1, 2)
-        out: Tensor = self.network(flat.contiguous())
+        own = next(self.network.parameters(), flat).dtype
+        # Statistics and crops are exact; only what is inside the network may be coarse.
+        out: Tensor = self.network(flat.contiguous().to(own)).to(clips.dtype)
         if out.shape != (len(flat), len(self.labels)):
             raise ContractViolation(
                 f"{self.name} returned shape {list(out.shape)} for {len(flat)} views; "

@@ -22,6 +22,10 @@ class ZooParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         Literal[0, 1, 3, 10],
         Meta(description="crops of a clip with full views; 0 = as published"),
     ] = 0
+    precision: Annotated[
+        Literal["float32", "bfloat16", "float16"],
+        Meta(description="of weights and inner values; less than float32 makes gradients coarse"),
+    ] = "float32"
     recompute: Annotated[
         bool,
         Meta(description="compute blocks again in the backward pass: less memory, more time"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+import torch
 from vcr_core.errors import ComponentUnavailable
 from vcr_core.weights.reading import read_checkpoint, state_of
 
@@ -65,6 +66,7 @@ def load_strictly(
     *,
     rename: Callable[[str], str] | None = None,
     spare: frozenset[str] = frozenset(),
+    precision: str = "float32",
 ) -> None:
     """Put a state into a network; every key must have its place.
 
@@ -76,6 +78,8 @@ def load_strictly(
         path: for messages.
         rename: from names of the file to names of the network.
         spare: names of the network that the file may have although the network has not.
+        precision: what the weights become, tensor by tensor. Files in half precision become float32
+            as well, because gradients of attacks would be coarse otherwise.
 
     Raises:
         ComponentUnavailable: naming the keys that are missing, unknown or of another shape.
@@ -104,8 +108,8 @@ def load_strictly(
             f"{path} does not fit {type(network).__name__}, and nothing is loaded in part\n  "
             + "\n  ".join(wrong)
         )
-    # Half-precision files would make gradients of attacks coarse.
-    exact = {key: v.float() if v.is_floating_point() else v for key, v in named.items()}
+    dtype = getattr(torch, precision)
+    exact = {key: v.to(dtype) if v.is_floating_point() else v for key, v in named.items()}
     for key in counters - set(named):
         exact[key] = own[key].new_zeros((), device="cpu")
     network.load_state_dict(exact, strict=True, assign=True)

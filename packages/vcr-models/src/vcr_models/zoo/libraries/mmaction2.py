@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from vcr_models.zoo.catalog import Variant
+    from vcr_models.zoo.params import ZooParams
 
 ABSENT: Final = "mmaction.models.localizers.drn"
 _lock = threading.Lock()
@@ -186,10 +187,10 @@ def _own_interlacing(model: nn.Module, frames: int) -> None:
             )
 
 
-def load(network: nn.Module, variant: Variant, file: Path, *, trust_pickle: bool) -> None:
+def load(network: nn.Module, variant: Variant, file: Path, params: ZooParams) -> None:
     """Fill a network from the official file."""
     model = network.get_submodule("model")
-    state = read_state(file, variant.roots, trust_pickle=trust_pickle)
+    state = read_state(file, variant.roots, trust_pickle=params.trust_pickle)
     # A table of positions that the network computes is in some files and not in others.
     spare = frozenset({"backbone.pos_embed"}) - set(model.state_dict())
-    load_strictly(model, state, file, spare=spare)
+    load_strictly(model, state, file, spare=spare, precision=params.precision)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from vcr_models.zoo.catalog import Variant
+    from vcr_models.zoo.params import ZooParams
 
 ZEROSHOT = "a video of a person {}"
 
@@ -36,13 +37,13 @@ def network(variant: Variant, size: int | None = None) -> nn.Module:
         return _NETWORKS[variant.network](variant, dict(variant.arguments), size or variant.size)
 
 
-def load(network: nn.Module, variant: Variant, file: Path, *, trust_pickle: bool) -> None:
+def load(network: nn.Module, variant: Variant, file: Path, params: ZooParams) -> None:
     """Fill a network from a file of the official layout, or of mmaction2's where that is named."""
     roots = variant.roots
     if isinstance(network, VideoViT):
         # The same network is published under several roofs; a file of any of them fits.
         roots = tuple(dict.fromkeys((*roots, "state_dict", "module", "model")))
-    state = read_state(file, roots, trust_pickle=trust_pickle)
+    state = read_state(file, roots, trust_pickle=params.trust_pickle)
     rename: Callable[[str], str] | None = None
     spare: frozenset[str] = frozenset()
     if variant.names == "mmaction2":
@@ -57,7 +58,7 @@ def load(network: nn.Module, variant: Variant, file: Path, *, trust_pickle: bool
     elif isinstance(network, ZeroShotClip):
         spare = frozenset({"input_resolution", "context_length", "vocab_size"})
         state = {key: value for key, value in state.items() if key not in spare}
-    load_strictly(network, state, file, rename=rename, spare=spare)
+    load_strictly(network, state, file, rename=rename, spare=spare, precision=params.precision)
     if isinstance(network, ActionClip | Ila | ZeroShotClip):
         network.known_texts()
 

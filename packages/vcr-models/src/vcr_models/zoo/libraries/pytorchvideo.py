@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from vcr_models.zoo.catalog import Variant
+    from vcr_models.zoo.params import ZooParams
 
 SLOWER: Final = 4
 ENDS_IN_SOFTMAX: Final = ("x3d_", "r2plus1d_")
@@ -48,7 +49,12 @@ def network(variant: Variant, size: int | None = None) -> nn.Module:
     return TwoSpeeds(made) if variant.layout == "slow-fast" else made
 
 
-def load(network: nn.Module, variant: Variant, file: Path, *, trust_pickle: bool) -> None:
+def load(network: nn.Module, variant: Variant, file: Path, params: ZooParams) -> None:
     """Fill a network from the official file."""
     inner = network.network if isinstance(network, TwoSpeeds) else network
-    load_strictly(inner, read_state(file, variant.roots, trust_pickle=trust_pickle), file)
+    load_strictly(
+        inner,
+        read_state(file, variant.roots, trust_pickle=params.trust_pickle),
+        file,
+        precision=params.precision,
+    )

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from torch import nn
 
     from vcr_models.zoo.catalog import Variant
+    from vcr_models.zoo.params import ZooParams
 
 
 def network(variant: Variant, size: int | None = None) -> nn.Module:
@@ -23,6 +24,11 @@ def network(variant: Variant, size: int | None = None) -> nn.Module:
     return made
 
 
-def load(network: nn.Module, variant: Variant, file: Path, *, trust_pickle: bool) -> None:
+def load(network: nn.Module, variant: Variant, file: Path, params: ZooParams) -> None:
     """Fill a network from the official file."""
-    load_strictly(network, read_state(file, variant.roots, trust_pickle=trust_pickle), file)
+    load_strictly(
+        network,
+        read_state(file, variant.roots, trust_pickle=params.trust_pickle),
+        file,
+        precision=params.precision,
+    )

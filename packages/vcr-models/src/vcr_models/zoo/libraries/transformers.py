@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from vcr_models.zoo.catalog import Variant
+    from vcr_models.zoo.params import ZooParams
 
 CONFIGS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "VivitForVideoClassification": (
@@ -57,7 +58,7 @@ def network(variant: Variant, size: int | None = None) -> nn.Module:
     return Logits(getattr(transformers, variant.network)(config))
 
 
-def load(network: nn.Module, variant: Variant, file: Path, *, trust_pickle: bool) -> None:
+def load(network: nn.Module, variant: Variant, file: Path, params: ZooParams) -> None:
     """Fill a network from the file of the hub, in its old or its new names.
 
     The library renames old keys only where it reads a folder, so one is made around the file. A
@@ -66,7 +67,7 @@ def load(network: nn.Module, variant: Variant, file: Path, *, trust_pickle: bool
     Raises:
         ComponentUnavailable: if a key is missing, unknown or of another shape.
     """
-    del trust_pickle
+    del params
     model: Any = network.get_submodule("model")
     kind = type(model)
     suffix = "model.safetensors" if file.suffix == ".safetensors" else "pytorch_model.bin"
