@@ -149,7 +149,7 @@ def siblings():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("ref", "size"), siblings())
+@pytest.mark.parametrize(("ref", "size"), list(siblings()))
 def test_its_siblings_do_so_too(ref, size):
     model, variant = made(ref, size)
     check(ref, model, variant)
