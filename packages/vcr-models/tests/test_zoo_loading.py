@@ -165,3 +165,42 @@ def test_lower_precision_is_asked_for_and_stays_inside(tmp_path, precision):
         wanted, found = exact.logits(clips), coarse.logits(clips)
     assert found.dtype == torch.float32
     assert 0 < float((found - wanted).abs().max()) < 0.1 * float(wanted.abs().max())
+
+
+def test_features_of_texts_are_kept_for_the_file_they_belong_to(tmp_path, monkeypatch):
+    from vcr_models.nets.clip_blocks import Clip, ImageShape, Texts, TextShape
+    from vcr_models.zoo.text_cache import known_texts
+
+    monkeypatch.setenv("VCR_CACHE_DIR", str(tmp_path / "cache"))
+    tower = Clip(
+        ImageShape(width=64, depth=1, size=32, output=16),
+        TextShape(width=32, depth=1, heads=1, context=9, vocabulary=50, output=16),
+    )
+    tower.load_state_dict(ruled(tower.state_dict()))
+    file = saved(tmp_path, tower.state_dict())
+    rows = torch.tensor([[[1, 5, 49, 0, 0, 0, 0, 0, 0], [1, 7, 8, 49, 0, 0, 0, 0, 0]]])
+
+    def known():
+        texts = Texts(rows)
+        known_texts(texts, tower, file)
+        return texts.features
+
+    first = known()
+    kept = list((tmp_path / "cache" / "texts").iterdir())
+    assert len(kept) == 1
+    asked = []
+    monkeypatch.setattr(Clip, "text_features", lambda *_: asked.append(1))
+    assert torch.equal(known(), first)
+    assert asked == []
+    monkeypatch.undo()
+    monkeypatch.setenv("VCR_CACHE_DIR", str(tmp_path / "cache"))
+    kept[0].write_bytes(b"damaged")
+    assert torch.equal(known(), first)
+    saved(tmp_path, {**tower.state_dict(), "more": torch.ones(1)})
+    known()
+    assert len(list((tmp_path / "cache" / "texts").iterdir())) == 2
+    # What stands behind the end of a text changes nothing.
+    longer = rows.clone()
+    longer[..., 5:] = 3
+    with torch.no_grad():
+        assert torch.allclose(tower.text_features(longer[0]), first[0], atol=1e-6)

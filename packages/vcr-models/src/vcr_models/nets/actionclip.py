@@ -83,14 +83,16 @@ class ActionClip(nn.Module):
 
     def known_texts(self) -> Tensor:
         """Return the features of all texts ``[templates, classes, output]``, of unit length."""
-        return functional.normalize(self.texts.known(self._towers()), dim=-1)
+        return functional.normalize(self.texts.known(self.tower), dim=-1)
 
-    def _towers(self) -> Clip:
+    @property
+    def tower(self) -> Clip:
+        """CLIP's towers, whatever the layout calls them."""
         return cast("Clip", self.get_submodule(self._names[0]))
 
     def video_features(self, clips: Tensor) -> Tensor:
         """Return features ``[N, output]`` of normalised clips ``[N, 3, T, H, W]``."""
-        tower, adapter = self._towers(), self.get_submodule(self._names[1])
+        tower, adapter = self.tower, self.get_submodule(self._names[1])
         frames = clips.transpose(1, 2)
         seen = tower.visual(frames.flatten(0, 1)).unflatten(0, frames.shape[:2])
         mean: Tensor = adapter(seen)

@@ -235,9 +235,11 @@ class TextTower(nn.Module):
     def text_features(self, texts: Tensor) -> Tensor:
         """Return features ``[N, output]`` of token rows ``[N, context]`` int64.
 
-        A text's feature is that of its end token, which has the largest number.
+        A text's feature is that of its end token, which has the largest number. No token looks at
+        a later one, so what lies behind the last end token is left out.
         """
-        tokens = self.token_embedding(texts) + self.positional_embedding
+        texts = texts[:, : int(texts.argmax(dim=-1).max()) + 1]
+        tokens = self.token_embedding(texts) + self.positional_embedding[: texts.shape[1]]
         tokens = self.ln_final(self.transformer(tokens))
         rows = torch.arange(len(texts), device=texts.device)
         out: Tensor = tokens[rows, texts.argmax(dim=-1)] @ self.text_projection

@@ -18,6 +18,7 @@ from vcr_models.nets.uniformerv2 import UniFormerV2, UniFormerV2Shape
 from vcr_models.nets.video_vit import VideoViT, VideoViTShape, resized_table, sine_table
 from vcr_models.zoo.labels import label_space, videomaev2_rows
 from vcr_models.zoo.state import load_strictly, read_state, renamed_from_mmaction
+from vcr_models.zoo.text_cache import known_texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,8 +60,10 @@ def load(network: nn.Module, variant: Variant, file: Path, params: ZooParams) ->
         spare = frozenset({"input_resolution", "context_length", "vocab_size"})
         state = {key: value for key, value in state.items() if key not in spare}
     load_strictly(network, state, file, rename=rename, spare=spare, precision=params.precision)
-    if isinstance(network, ActionClip | Ila | ZeroShotClip):
-        network.known_texts()
+    if isinstance(network, ActionClip):
+        known_texts(network.texts, network.tower, file)
+    elif isinstance(network, Ila | ZeroShotClip):
+        known_texts(network.texts, network, file)
 
 
 def _video_vit(variant: Variant, arguments: dict[str, Any], size: int) -> VideoViT:
