@@ -108,7 +108,7 @@ def video_vit(passes: int, depth: int) -> tuple[float, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--passes", type=int, default=5)
+    parser.add_argument("--passes", type=int, default=15)
     parser.add_argument("--depth", type=int, default=12, help="blocks of the ViT-B")
     options = parser.parse_args()
     torch.set_num_threads(1)
