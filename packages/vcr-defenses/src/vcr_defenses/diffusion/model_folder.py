@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from vcr_core.errors import ComponentUnavailable
+from vcr_core.weights.hub import cached_checkpoint
 
 if TYPE_CHECKING:
     import torch
@@ -41,7 +42,7 @@ def model_folder(source: str, asking: str) -> Path:
             f"{asking}: there is no folder {folder}; name a folder in diffusers' layout, a model "
             f"of the Hugging Face hub as owner/name, or one of {', '.join(BUNDLED)}"
         )
-    return _cached_folder(source, asking)
+    return cached_checkpoint(source, who=asking, key="defense.denoiser")
 
 
 def has_part(folder: Path, part: str) -> bool:
@@ -106,19 +107,3 @@ def load_part(
             f"{asking}: {part} of {folder} cannot be loaded as {kind.__name__}{hint}: {error}"
         ) from error
     return module.eval().requires_grad_(False)
-
-
-def _cached_folder(source: str, asking: str) -> Path:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(source, local_files_only=True))
-    except HFValidationError as error:
-        raise ComponentUnavailable(f"{asking}: {source!r} is no model name: {error}") from error
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-        raise ComponentUnavailable(
-            f"{asking}: {source} is not on this machine, and nothing is downloaded unasked. "
-            f"Fetch it with 'hf download {source}', or copy its folder here and set "
-            "defense.denoiser = '/path/to/folder'"
-        ) from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vcr_core.errors import ComponentUnavailable
+from vcr_core.weights.hub import cached_checkpoint
 
 
 def checkpoint_folder(name: str, revision: str, who: str) -> Path:
@@ -26,16 +27,4 @@ def checkpoint_folder(name: str, revision: str, who: str) -> Path:
             f"{who}: there is no folder {folder}; set model.checkpoint to the folder of a "
             "transformers checkpoint, or to the owner/name of one in the local Hugging Face cache"
         )
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-
-    try:
-        return Path(snapshot_download(name, revision=revision, local_files_only=True))
-    except HFValidationError as error:
-        raise ComponentUnavailable(f"{who}: {name!r} is no model name: {error}") from error
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
-        raise ComponentUnavailable(
-            f"{who}: {name} (revision {revision}) is not on this machine, and nothing is "
-            f"downloaded unasked. Fetch it with 'hf download {name} --revision {revision}', "
-            "or copy its folder here and set model.checkpoint = '/path/to/folder'"
-        ) from error
+    return cached_checkpoint(name, who=who, key="model.checkpoint", revision=revision)
