@@ -16,7 +16,8 @@ from vcr_core.config.objects import choose_component
 from vcr_core.datasets.labels import match_labels
 from vcr_core.errors import ComponentUnavailable, ConfigError, UsageError
 from vcr_core.protocols import DetailedClassifier, TimedClassifier
-from vcr_models.detectors.baseline import TamperBaseline, bundled
+from vcr_models.bundled import bundled
+from vcr_models.detectors.baseline import TamperBaseline
 from vcr_models.detectors.calibration import read_calibration, to_json
 from vcr_models.detectors.decision import Logistic, Rules, features_of
 from vcr_models.detectors.fitting import (

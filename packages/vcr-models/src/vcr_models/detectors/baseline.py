@@ -7,14 +7,12 @@ every frame of a video and needs no training; thresholds may be fitted on clean 
 
 from __future__ import annotations
 
-import hashlib
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
-from vcr_core.errors import ComponentUnavailable
 from vcr_core.protocols import BaseVideoClassifier
 
+from vcr_models.bundled import bundled
 from vcr_models.detectors.calibration import read_calibration, read_calibration_file
 from vcr_models.detectors.clip import CLIP, checked, facts_of
 from vcr_models.detectors.decision import Rules
@@ -32,8 +30,6 @@ if TYPE_CHECKING:
 
     from vcr_models.detectors.decision import Decider
     from vcr_models.detectors.scores import Found
-
-PREFIX: Final = "package:vcr_models/weights/"
 
 
 class TamperBaseline(BaseVideoClassifier):
@@ -105,23 +101,6 @@ class TamperBaseline(BaseVideoClassifier):
     def to(self, device: torch.device | str) -> Self:
         """Return this detector: it works on the device of the clips, and then on the CPU."""
         return self
-
-
-def bundled(url: str, sha256: str) -> bytes:
-    """Return the content of a bundled file.
-
-    Raises:
-        ComponentUnavailable: if there is no such file, or another one.
-    """
-    name = url.removeprefix(PREFIX)
-    path = files("vcr_models") / "weights" / name
-    if not url.startswith(PREFIX) or "/" in name or not path.is_file():
-        raise ComponentUnavailable(f"{url!r} names no bundled file of a detector")
-    content = path.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if not found.startswith(sha256):
-        raise ComponentUnavailable(f"the bundled {name} has sha256 {found}, not {sha256}")
-    return content
 
 
 def _decider(params: BaselineParams, weights: WeightSpec | None) -> Decider:

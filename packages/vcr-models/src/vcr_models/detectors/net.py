@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load
 from vcr_core.protocols import BaseVideoClassifier
 
-from vcr_models.detectors.baseline import bundled
+from vcr_models.bundled import bundled
 from vcr_models.detectors.clip import CLIP, checked, facts_of
 from vcr_models.detectors.names import IMPOSSIBLE, LABELS, ORIGINAL, SUITES
 from vcr_models.detectors.network import TamperNet, network_signals

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from vcr_models.nets.class_head import ClassHead
 from vcr_models.nets.memory import Recomputing
 
 if TYPE_CHECKING:
@@ -64,25 +65,12 @@ class OnePeace(nn.Module):
         super().__init__()
         self.shape = shape
         self.backbone = Backbone(shape)
-        self.cls_head = Head(shape)
+        self.cls_head = ClassHead(shape.width, shape.classes)
 
     def forward(self, clips: Tensor) -> Tensor:
         """Return logits ``[N, classes]`` of normalised clips ``[N, 3, T, H, W]``."""
         logits: Tensor = self.cls_head(self.backbone(clips).mean(dim=1))
         return logits
-
-
-class Head(nn.Module):
-    """The classifier."""
-
-    def __init__(self, shape: OnePeaceShape) -> None:
-        super().__init__()
-        self.fc_cls = nn.Linear(shape.width, shape.classes)
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return ``[N, classes]``."""
-        out: Tensor = self.fc_cls(features)
-        return out
 
 
 class Backbone(nn.Module):

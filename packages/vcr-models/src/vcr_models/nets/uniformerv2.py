@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import nn
 
+from vcr_models.nets.class_head import ClassHead
 from vcr_models.nets.clip_blocks import EPS, Attention, Mlp, with_class_token
 from vcr_models.nets.memory import Recomputing
 
@@ -65,7 +66,7 @@ class UniFormerV2(nn.Module):
         self.shape = shape
         self.backbone = Backbone(shape)
         if shape.layout == "mmaction2":
-            self.cls_head = Head(shape)
+            self.cls_head = ClassHead(shape.width, shape.classes)
 
     def forward(self, clips: Tensor) -> Tensor:
         """Return logits ``[N, classes]`` of normalised clips ``[N, 3, T, H, W]``."""
@@ -73,19 +74,6 @@ class UniFormerV2(nn.Module):
         if self.shape.layout == "mmaction2":
             found = self.cls_head(found)
         return found
-
-
-class Head(nn.Module):
-    """The classifier in mmaction2's place."""
-
-    def __init__(self, shape: UniFormerV2Shape) -> None:
-        super().__init__()
-        self.fc_cls = nn.Linear(shape.width, shape.classes)
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return ``[N, classes]``."""
-        out: Tensor = self.fc_cls(features)
-        return out
 
 
 class Backbone(nn.Module):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
 from importlib.resources import files
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, Self
 
 from vcr_core.datasets.motion.labels import MOTION_LABELS, label_space_id
@@ -12,6 +10,7 @@ from vcr_core.errors import ComponentUnavailable
 from vcr_core.protocols import BaseVideoClassifier, LabelSpace
 from vcr_core.specs import ClipSpec, WeightSpec
 
+from vcr_models.bundled import PREFIX, bundled
 from vcr_models.tiny.front import SOURCE_SIZE, pool, resize_and_crop
 from vcr_models.tiny.networks import NETWORKS, build_network
 
@@ -50,16 +49,10 @@ def from_weights(weights: WeightSpec) -> TinyClassifier:
     Raises:
         ComponentUnavailable: the url names no bundled file, or the file has another hash.
     """
-    path = PurePosixPath(weights.url.removeprefix("package:"))
-    name = path.name.removesuffix(".safetensors")
-    if f"package:vcr_models/weights/{name}.safetensors" != weights.url or name not in NETWORKS:
+    content = bundled(weights.url, weights.sha256)
+    name = weights.url.removeprefix(PREFIX).removesuffix(".safetensors")
+    if name not in NETWORKS:
         raise ComponentUnavailable(f"{weights.url!r} names no bundled tiny model")
-    content = weight_bytes(name)
-    found = hashlib.sha256(content).hexdigest()
-    if not found.startswith(weights.sha256):
-        raise ComponentUnavailable(
-            f"the bundled {name}.safetensors has sha256 {found}, not {weights.sha256}"
-        )
     return TinyClassifier(build_network(name, content))
 
 

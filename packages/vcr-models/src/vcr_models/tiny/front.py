@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import torch.nn.functional as F
 from torch import cat
 
+from vcr_models.resizing import resized
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -34,22 +36,12 @@ def resize_and_crop(clips: Tensor, size: int = SOURCE_SIZE) -> Tensor:
     Returns:
         ``[N, T, C, size, size]``.
     """
-    n, t, c, h, w = clips.shape
-    if (h, w) == (size, size):
-        return clips
-    frames = clips.reshape(n * t, c, h, w)
-    short = min(h, w)
-    if short != size:
-        # Integer arithmetic, so that odd sizes do not depend on floating-point rounding.
-        height = max(size, (2 * h * size + short) // (2 * short))
-        width = max(size, (2 * w * size + short) // (2 * short))
-        frames = F.interpolate(
-            frames, size=(height, width), mode="bilinear", align_corners=False, antialias=False
-        )
+    frames = resized(clips, size)
+    if frames.shape[-2:] == (size, size):
+        return frames
     top = (frames.shape[-2] - size) // 2
     left = (frames.shape[-1] - size) // 2
-    frames = frames[..., top : top + size, left : left + size]
-    return frames.reshape(n, t, c, size, size)
+    return frames[..., top : top + size, left : left + size]
 
 
 def pool(clips: Tensor) -> Tensor:

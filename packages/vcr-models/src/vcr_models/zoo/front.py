@@ -6,34 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import torch
-from torch.nn import functional
+
+from vcr_models.resizing import resized
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
-
-
-def resized(clips: Tensor, to: int | tuple[int, int]) -> Tensor:
-    """Return clips at another size: bilinear, without antialiasing, as the sources do.
-
-    Args:
-        clips: ``[N, T, C, H, W]``.
-        to: length of the short side, the other one in proportion, or height and width.
-    """
-    height, width = clips.shape[-2:]
-    if isinstance(to, int):
-        if min(height, width) == to:
-            return clips
-        scale = to / min(height, width)
-        to = (max(to, int(height * scale + 0.5)), max(to, int(width * scale + 0.5)))
-    if (height, width) == tuple(to):
-        return clips
-    flat = functional.interpolate(
-        clips.flatten(0, 1), to, mode="bilinear", align_corners=False, antialias=False
-    )
-    out: Tensor = flat.unflatten(0, clips.shape[:2])  # type: ignore[no-untyped-call]
-    return out
 
 
 def corners(height: int, width: int, size: int, crops: int) -> list[tuple[int, int, bool]]:
