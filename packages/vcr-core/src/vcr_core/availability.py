@@ -55,15 +55,22 @@ def without_file(weights: WeightSpec, folders: Sequence[Path] = ()) -> bool:
     return not here and find(weights, folders) is None
 
 
-def readiness(spec: ComponentSpec) -> Availability:
-    """Return :func:`availability`, and whether any weights of a model or metric are here."""
-    if not isinstance(spec, ModelSpec | MetricSpec) or not spec.weights:
+def readiness(spec: ComponentSpec, weights: Sequence[WeightSpec] | None = None) -> Availability:
+    """Return :func:`availability`, and whether any weights of a model or metric are here.
+
+    Args:
+        spec: of the component.
+        weights: the ones in question; all of the component where nothing is said.
+    """
+    if weights is None:
+        weights = spec.weights if isinstance(spec, ModelSpec | MetricSpec) else ()
+    if not weights:
         return availability(spec)
-    states = [availability(spec, weights) for weights in spec.weights]
-    usable = [w for w, state in zip(spec.weights, states, strict=True) if state.ok]
+    states = [availability(spec, one) for one in weights]
+    usable = [one for one, state in zip(weights, states, strict=True) if state.ok]
     if not usable:
         return states[0]
-    if all(without_file(weights) for weights in usable):
+    if all(without_file(one) for one in usable):
         return Availability(False, "weights not downloaded")
     return Availability(True, "ok")
 

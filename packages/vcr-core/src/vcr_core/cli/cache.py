@@ -88,19 +88,13 @@ def clear(folder: Path | None, yes: bool) -> int:
 
 def _root(folder: Path | None) -> Path:
     """Return the store's folder: the one that a run started here would use."""
-    from vcr_core.config.check import Problems
-    from vcr_core.config.local_files import local_layers
-    from vcr_core.errors import ConfigError
+    from vcr_core.config.local_files import local_paths
     from vcr_core.folders import cache_folder
     from vcr_core.reuse_store import FOLDER
 
     if folder is None:
-        problems = Problems()
-        for _, tables in local_layers(Path.cwd(), problems):
-            chosen = (tables.get("paths") or {}).get("cache")
-            folder = Path(chosen) if chosen else folder
-        if problems.found:
-            raise ConfigError(problems.found)
+        chosen = local_paths(Path.cwd()).cache
+        folder = Path(chosen) if chosen else None
     return (folder or cache_folder()) / FOLDER
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from vcr_core.availability import Availability, availability, readiness, without_file
+from vcr_core.availability import Availability, readiness
 from vcr_core.cli.output import emit_facts, emit_json, emit_table, is_terminal, json_option
 from vcr_core.components import params_type
 from vcr_core.errors import UsageError
@@ -172,13 +172,8 @@ def _weights(spec: ModelSpec, variant: str) -> WeightSpec | None:
 def _state(entry: Entry, variant: str) -> Availability:
     """Return whether the component is usable; of a named variant, whether that one is."""
     spec = entry.spec
-    if not isinstance(spec, ModelSpec) or not variant:
-        return readiness(spec)
-    weights = _weights(spec, variant)
-    state = availability(spec, weights)
-    if state.ok and weights is not None and without_file(weights):
-        return Availability(False, "weights not downloaded")
-    return state
+    named = _weights(spec, variant) if isinstance(spec, ModelSpec) and variant else None
+    return readiness(spec, None if named is None else (named,))
 
 
 def _model_facts(spec: ModelSpec, variant: str) -> Facts:

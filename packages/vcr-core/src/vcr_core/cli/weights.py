@@ -12,7 +12,15 @@ from vcr_core.cli.output import emit_json, emit_table, is_terminal, json_option,
 from vcr_core.errors import ComponentUnavailable, NotAvailable, UsageError
 from vcr_core.plugins import registry
 from vcr_core.specs import MetricSpec, ModelSpec, WeightSpec
-from vcr_core.weights.places import default_folder, digest, file_name, find, is_bundled, verify
+from vcr_core.weights.places import (
+    default_folder,
+    digest,
+    file_name,
+    find,
+    folders_of,
+    is_bundled,
+    verify,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -204,23 +212,11 @@ def _facts(ref: str, weights: WeightSpec, folders: Sequence[Path]) -> dict[str, 
 
 def _folders(folder: Path | None) -> tuple[Path, ...]:
     """Return where to look, the place for new files first."""
-    from vcr_core.config.check import Problems
-    from vcr_core.config.local_files import local_layers
-    from vcr_core.errors import ConfigError
+    from vcr_core.config.local_files import local_paths
 
     if folder is not None:
         return (folder,)
-    problems = Problems()
-    chosen: list[Path] = []
-    for _, tables in local_layers(Path.cwd(), problems):
-        paths = tables.get("paths") or {}
-        if paths.get("weights"):
-            chosen = [Path(paths["weights"]).expanduser()]
-        elif paths.get("cache") and not chosen:
-            chosen = [Path(paths["cache"]) / "weights"]
-    if problems.found:
-        raise ConfigError(problems.found)
-    return (*chosen, default_folder())
+    return (*folders_of(local_paths(Path.cwd())), default_folder())
 
 
 def _progress(ref: str) -> Callable[[int, int], None]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vcr_core.config.check import Problems
 from vcr_core.config.document import LOCAL_TABLES
 from vcr_core.config.toml_text import read_toml
 from vcr_core.config.wording import found
 from vcr_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vcr_core.config.schema import PathsConfig
 
 
 def user_file() -> Path:
@@ -45,6 +48,25 @@ def local_layers(cwd: Path, problems: Problems) -> list[tuple[str, dict[str, Any
             continue
         layers.append((label, _checked(document, label, problems)))
     return layers
+
+
+def local_paths(cwd: Path) -> PathsConfig:
+    """Return ``[paths]`` as the local files say, for commands without an experiment.
+
+    Raises:
+        ConfigError: if a local file is wrong.
+    """
+    import msgspec
+
+    from vcr_core.config.schema import PathsConfig
+
+    problems = Problems()
+    merged: dict[str, Any] = {}
+    for _, tables in local_layers(cwd, problems):
+        merged |= {key: value for key, value in (tables.get("paths") or {}).items() if value}
+    if problems.found:
+        raise ConfigError(problems.found)
+    return msgspec.convert(merged, PathsConfig)
 
 
 def _checked(document: dict[str, Any], label: str, problems: Problems) -> dict[str, Any]:

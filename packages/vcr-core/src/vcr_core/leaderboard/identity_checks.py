@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from vcr_core.config.resolve import resolve_run
 from vcr_core.errors import NotAvailable, UnknownComponent, VcrError
 from vcr_core.leaderboard.checks import Check, failed, few, impossible, judged, passed
 from vcr_core.leaderboard.content import RESOLVED_FILE
+from vcr_core.leaderboard.wording import first_line
 from vcr_core.manifest import planned_videos
 from vcr_core.plugins import registry
 from vcr_core.specs import ModelSpec
@@ -65,14 +65,14 @@ def check_identity(
     try:
         resolved = resolve_run(folder / RESOLVED_FILE, require_available=False)
     except (UnknownComponent, NotAvailable) as error:
-        return impossible("identity", _first_line(error, folder))
+        return impossible("identity", first_line(error, folder))
     except RecursionError:
         return failed("identity", "no run file: its tables are nested too deeply")
     except VcrError as error:
         differing = _other_versions(manifest)
         if differing:
-            return impossible("identity", f"{_first_line(error, folder)} ({few(differing)})")
-        return failed("identity", f"no run file: {_first_line(error, folder)}")
+            return impossible("identity", f"{first_line(error, folder)} ({few(differing)})")
+        return failed("identity", f"no run file: {first_line(error, folder)}")
     said = str(manifest.get("experiment_hash"))
     named = {(record["video"], record.get("label")) for record in records}
     labels = {video: label for video, label in named if isinstance(label, int)}
@@ -86,7 +86,7 @@ def check_identity(
     try:
         videos = _selected(resolved)
     except VcrError as error:
-        return impossible("identity", f"the dataset is needed for it: {_first_line(error, folder)}")
+        return impossible("identity", f"the dataset is needed for it: {first_line(error, folder)}")
     except ModuleNotFoundError as error:
         return impossible("identity", f"the dataset is needed for it, and {error.name}")
     if sorted(video for video, _ in videos) == sorted(planned):
@@ -235,9 +235,3 @@ def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterable[tuple[str, A
             yield from _leaves(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-def _first_line(error: Exception, folder: Path) -> str:
-    """Return the beginning of a message; where the folder lies is nobody's business."""
-    text = str(error).strip().partition("\n")[0]
-    return text.replace(f"{folder}{os.sep}", "").replace(str(folder), folder.name)

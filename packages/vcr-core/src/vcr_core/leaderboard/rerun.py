@@ -19,6 +19,7 @@ from vcr_core import outcomes
 from vcr_core.errors import UsageError, VcrError
 from vcr_core.leaderboard.checks import Check, failed, few, impossible, passed
 from vcr_core.leaderboard.content import RESOLVED_FILE
+from vcr_core.leaderboard.wording import first_line
 from vcr_core.record_schema import stable_part
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def rerun(run: RunView, videos: int, content: str, *, seed: int = 0, device: str
     try:
         made = _evaluate(run, batches, device)
     except VcrError as error:
-        return Rerun(impossible("rerun", _first_line(error, run.folder)), 0)
+        return Rerun(impossible("rerun", first_line(error, run.folder)), 0)
     except ModuleNotFoundError as error:
         return Rerun(impossible("rerun", f"{error.name} is not installed"), 0)
     return Rerun(_compare(run, ids, made), len(ids))
@@ -229,7 +230,3 @@ def _devices(records: Sequence[Mapping[str, Any]]) -> str:
 def _short(value: Any) -> str:
     text = f"{value:.6g}" if isinstance(value, float) else str(value)
     return text if len(text) <= 60 else f"{text[:57]}…"
-
-
-def _first_line(error: Exception, folder: Path) -> str:
-    return str(error).strip().partition("\n")[0].replace(str(folder), folder.name)
