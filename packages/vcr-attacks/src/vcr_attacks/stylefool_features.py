@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 import torch
 import torch.nn.functional as F
 from vcr_core.errors import ComponentUnavailable, IncompatibleComponents
+from vcr_core.weights.places import digest
+from vcr_core.weights.reading import read_checkpoint
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -137,17 +138,22 @@ class Vgg19:
         return styles, content
 
     def _read(self) -> None:
-        with self.file.open("rb") as opened:
-            found = hashlib.file_digest(opened, "sha256").hexdigest()
+        found = digest(self.file)
         if not found.startswith(VGG19_SHA256):
             raise ComponentUnavailable(
                 f"attack 'stylefool': {self.file} is not torchvision's {VGG19_FILE} (its SHA-256 "
                 f"begins {found[:8]}, not {VGG19_SHA256})"
             )
-        # The file is known by its hash, and nothing but tensors is read from it.
-        state = torch.load(self.file, map_location=self._device, weights_only=True)  # noqa: TID251
+        state = read_checkpoint(self.file)
         self._layers = [
-            [(at, state[f"features.{at}.weight"], state[f"features.{at}.bias"]) for at in stage]
+            [
+                (
+                    at,
+                    state[f"features.{at}.weight"].to(self._device),
+                    state[f"features.{at}.bias"].to(self._device),
+                )
+                for at in stage
+            ]
             for stage in _CONVOLUTIONS
         ]
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.nn.functional import pad
 from vcr_core.errors import ComponentUnavailable
+from vcr_core.weights.reading import read_checkpoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +41,7 @@ def load_raft(
     file = find_raft(method, weights)
     models = _models(method)
     network = (models.raft_large if method == "raft-large" else models.raft_small)(weights=None)
-    # Tensors only are read from the file.
-    state: Any = torch.load(file, map_location="cpu", weights_only=True)  # noqa: TID251
+    state = read_checkpoint(file)
     try:
         network.load_state_dict(state)
     except RuntimeError as error:
