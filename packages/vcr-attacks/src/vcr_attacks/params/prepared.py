@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from vcr_attacks.params.common import Epochs, GradientLoss, Holdout, StopRate
-from vcr_attacks.params.query import Grid, Iterations, ScoreLoss
+from vcr_attacks.params.query import Grid, Iterations, Momentum, PairSamples, ScoreLoss, Sigma
 
 
 class UapParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -171,13 +171,9 @@ class StylefoolParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
         ),
     ] = "class"
     iterations: Iterations = 200
-    samples: Annotated[
-        int, Meta(ge=2, multiple_of=2, description="queries per estimate, two a pair")
-    ] = 48
-    sigma: Annotated[
-        float, Meta(gt=0, le=1, description="standard deviation of the noise, in the pixel range")
-    ] = 1 / 255
-    momentum: Annotated[float, Meta(ge=0, lt=1, description="weight of earlier estimates")] = 0.9
+    samples: PairSamples = 48
+    sigma: Sigma = 1 / 255
+    momentum: Momentum = 0.9
     grid: Grid = None
     step: (
         Annotated[

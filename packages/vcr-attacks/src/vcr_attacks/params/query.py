@@ -11,6 +11,13 @@ ScoreLoss: TypeAlias = Annotated[
     Meta(description="what decides; auto is margin, or ce when targeted"),
 ]
 Iterations: TypeAlias = Annotated[int, Meta(ge=1, description="steps of the search")]
+PairSamples: TypeAlias = Annotated[
+    int, Meta(ge=2, multiple_of=2, description="queries per estimate, two a pair")
+]
+Sigma: TypeAlias = Annotated[
+    float, Meta(gt=0, le=1, description="standard deviation of the noise, in the pixel range")
+]
+Momentum: TypeAlias = Annotated[float, Meta(ge=0, lt=1, description="weight of earlier estimates")]
 Step: TypeAlias = (
     Annotated[float, Meta(gt=0, description="first step in units of the norm, or auto")]
     | Literal["auto"]
@@ -61,13 +68,9 @@ class NesParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Parameters of ``nes``. Norm and radius are the threat's."""
 
     iterations: Iterations = 200
-    samples: Annotated[
-        int, Meta(ge=2, multiple_of=2, description="queries per estimate, two a pair")
-    ] = 50
-    sigma: Annotated[
-        float, Meta(gt=0, le=1, description="standard deviation of the noise, in the pixel range")
-    ] = 1 / 255
-    momentum: Annotated[float, Meta(ge=0, lt=1, description="weight of earlier estimates")] = 0.9
+    samples: PairSamples = 50
+    sigma: Sigma = 1 / 255
+    momentum: Momentum = 0.9
     step: Step = "auto"
     least_step: Annotated[
         float,

@@ -126,57 +126,52 @@ def _matrices(ordered: Ordered, _: Options) -> Section | None:
     )
 
 
-def _curves(ordered: Ordered, _: Options) -> Section | None:
-    series, panels = curve_panels([row for row, _ in ordered])
+def _charts(
+    anchor: str,
+    title: str,
+    short: str,
+    series: Sequence[Any],
+    panels: Sequence[Any],
+    *,
+    partial: str = "",
+    **more: Any,
+) -> Section | None:
+    """Return a section of charts, ``None`` where there is none to draw."""
     if not panels:
         return None
     return Section(
-        anchor="curves",
-        title="Accuracy over the perturbation budget",
-        short="Accuracy over ε",
-        partial="curves.html",
-        context={"series": series, "panels": panels},
+        anchor=anchor,
+        title=title,
+        short=short,
+        partial=partial or f"{anchor}.html",
+        context={"series": series, "panels": panels, **more},
+    )
+
+
+def _curves(ordered: Ordered, _: Options) -> Section | None:
+    series, panels = curve_panels([row for row, _ in ordered])
+    return _charts(
+        "curves", "Accuracy over the perturbation budget", "Accuracy over ε", series, panels
     )
 
 
 def _queries(ordered: Ordered, _: Options) -> Section | None:
     series, panels = query_panels(ordered)
-    if not panels:
-        return None
-    return Section(
-        anchor="queries",
-        title="Attack success over queries",
-        short="Success over queries",
-        partial="queries.html",
-        context={"series": series, "panels": panels},
-    )
+    return _charts("queries", "Attack success over queries", "Success over queries", series, panels)
 
 
 def _trade_offs(ordered: Ordered, _: Options) -> Section | None:
     series, panels = trade_offs(ordered)
-    if not panels:
-        return None
-    return Section(
-        anchor="cost",
-        title="Cost against robustness",
-        short="Cost",
-        partial="trade_offs.html",
-        context={"series": series, "panels": panels},
+    return _charts(
+        "cost", "Cost against robustness", "Cost", series, panels, partial="trade_offs.html"
     )
 
 
 def _certified(ordered: Ordered, _: Options) -> Section | None:
     series, panels = certified_panels(ordered)
-    if not panels:
-        return None
-    certificates = [row.certificate for row, _ in ordered if row.certificate]
-    return Section(
-        anchor="certified",
-        title="Certified accuracy over the L2 radius",
-        short="Certified accuracy",
-        partial="certified.html",
-        context={"series": series, "panels": panels, "note": certificate_scope(certificates)},
-    )
+    note = certificate_scope([row.certificate for row, _ in ordered if row.certificate])
+    title = "Certified accuracy over the L2 radius"
+    return _charts("certified", title, "Certified accuracy", series, panels, note=note)
 
 
 def _bars(ordered: Ordered, _: Options) -> Section | None:

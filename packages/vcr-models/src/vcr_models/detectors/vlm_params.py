@@ -6,6 +6,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from vcr_models.files.params import Checkpoint, Revision
+
 Effect: TypeAlias = Literal[
     "drop", "mask", "rotate", "substitute", "repeat", "noise", "local-mask", "shuffle",
     "freeze", "reverse", "speed", "blur", "jpeg",
@@ -15,17 +17,8 @@ Effect: TypeAlias = Literal[
 class VlmDetectorParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """Which chat model to ask, about which effects, and how frames get into it."""
 
-    checkpoint: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            description="folder of a transformers checkpoint, or owner/name of one in the local "
-            "Hugging Face cache",
-        ),
-    ]
-    revision: Annotated[
-        str, Meta(min_length=1, description="branch, tag or commit of a name in the cache")
-    ] = "main"
+    checkpoint: Checkpoint
+    revision: Revision = "main"
     frames: Annotated[
         int, Meta(ge=1, le=256, description="frames shown, the middles of equal parts of the video")
     ] = 8

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta, field
 from vcr_core.specs import SamplingPolicy
 
-Three = Annotated[tuple[float, float, float], Meta(description="one number a channel, on [0, 1]")]
+Checkpoint: TypeAlias = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        description="folder of a transformers checkpoint, or owner/name of one in the local "
+        "Hugging Face cache",
+    ),
+]
+Revision: TypeAlias = Annotated[
+    str, Meta(min_length=1, description="branch, tag or commit of a name in the cache")
+]
+Stride: TypeAlias = Annotated[int, Meta(ge=1, description="source frames between two of a clip")]
+Clips: TypeAlias = Annotated[int, Meta(ge=1, description="clips of a video with full views")]
+Policy: TypeAlias = Annotated[SamplingPolicy, Meta(description="how clips are placed")]
+Crops: TypeAlias = Annotated[Literal[1, 3, 10], Meta(description="crops of a clip with full views")]
+Resize: TypeAlias = Annotated[
+    int, Meta(ge=0, description="short side before the crop; 0 = the side of the crop")
+]
+Three: TypeAlias = Annotated[
+    tuple[float, float, float], Meta(description="one number a channel, on [0, 1]")
+]
 
 
 class NetworkFileParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -22,14 +42,12 @@ class NetworkFileParams(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
         Meta(description="kinetics400, ssv2, ucf101, motion, or a text file with a name a line"),
     ]
     frames: Annotated[int, Meta(ge=1, description="frames of a clip")]
-    stride: Annotated[int, Meta(ge=1, description="source frames between two of a clip")] = 1
-    clips: Annotated[int, Meta(ge=1, description="clips of a video with full views")] = 1
-    policy: Annotated[SamplingPolicy, Meta(description="how clips are placed")] = "uniform_clips"
+    stride: Stride = 1
+    clips: Clips = 1
+    policy: Policy = "uniform_clips"
     size: Annotated[int, Meta(ge=1, description="side of the crop that it takes, in pixels")] = 224
-    resize: Annotated[
-        int, Meta(ge=0, description="short side before the crop; 0 = the side of the crop")
-    ] = 0
-    crops: Annotated[Literal[1, 3, 10], Meta(description="crops of a clip with full views")] = 1
+    resize: Resize = 0
+    crops: Crops = 1
     mean: Annotated[Three, Meta(description="pixel mean that is subtracted")] = (0.0, 0.0, 0.0)
     std: Annotated[Three, Meta(description="what pixels are divided by then")] = (1.0, 1.0, 1.0)
     layout: Annotated[
@@ -60,26 +78,15 @@ class TransformersVideoParams(
 ):
     """Parameters of ``transformers-video``."""
 
-    checkpoint: Annotated[
-        str,
-        Meta(
-            min_length=1,
-            description="folder of a transformers checkpoint, or owner/name of one in the local "
-            "Hugging Face cache",
-        ),
-    ]
-    revision: Annotated[
-        str, Meta(min_length=1, description="branch, tag or commit of a name in the cache")
-    ] = "main"
+    checkpoint: Checkpoint
+    revision: Revision = "main"
     frames: Annotated[int, Meta(ge=0, description="frames of a clip; 0 = as it says")] = 0
-    stride: Annotated[int, Meta(ge=1, description="source frames between two of a clip")] = 4
-    clips: Annotated[int, Meta(ge=1, description="clips of a video with full views")] = 1
-    policy: Annotated[SamplingPolicy, Meta(description="how clips are placed")] = "uniform_clips"
+    stride: Stride = 4
+    clips: Clips = 1
+    policy: Policy = "uniform_clips"
     size: Annotated[int, Meta(ge=0, description="side of the crop, in pixels; 0 = as it says")] = 0
-    resize: Annotated[
-        int, Meta(ge=0, description="short side before the crop; 0 = the side of the crop")
-    ] = 0
-    crops: Annotated[Literal[1, 3, 10], Meta(description="crops of a clip with full views")] = 1
+    resize: Resize = 0
+    crops: Crops = 1
     mean: Annotated[
         tuple[float, float, float] | None,
         Meta(description="pixel mean on [0, 1]; none = as it says"),
