@@ -229,6 +229,7 @@ def test_a_view_can_be_shared_from_a_web_server(served: str, chromium: Any) -> N
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.goto(f"{served}index.html")
     page.locator("select[name=attack]").select_option("pull")
+    page.wait_for_url(f"{served}index.html?attack=pull")
     assert page.url == f"{served}index.html?attack=pull"
     page.goto(f"{page.url}&model=strong")
     assert page.locator("#shown").inner_text() == "1 of 9 runs in 1 ranking"

@@ -240,6 +240,7 @@ def test_dialog_is_used_by_keyboard_and_leads_to_the_clip(tab: Any) -> None:
     tab.page.keyboard.press("Enter")
     tab.page.locator("#video-dialog a", has_text="Play the clip").click()
     assert not tab.page.evaluate(OPENED)
+    tab.page.wait_for_url("**#clip-1")
     assert tab.page.url.endswith("#clip-1")
 
 
@@ -262,6 +263,8 @@ def test_links_to_a_run_open_it(tab: Any) -> None:
     assert not tab.page.locator("#run-1").evaluate("(one) => one.open")
     tab.page.locator("#table tbody th a").first.click()
     opened = tab.page.locator("details.run[open]")
+    # The page hears of its new address in a task of its own, after the click.
+    opened.first.wait_for()
     assert opened.count() == 1
     assert "</pre><script>" in opened.locator("pre").text_content()
 
@@ -270,6 +273,7 @@ def test_first_tab_stop_skips_to_the_results(tab: Any) -> None:
     tab.page.keyboard.press("Tab")
     assert tab.page.evaluate("document.activeElement.textContent") == "Skip to the results"
     tab.page.keyboard.press("Enter")
+    tab.page.wait_for_url("**#results")
     assert tab.page.url.endswith("#results")
 
 
