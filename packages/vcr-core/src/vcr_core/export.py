@@ -84,7 +84,10 @@ def export_file(runs: Sequence[RunView], fmt: ExportFormat, output: Path | str) 
 def vcrbench_path(
     manifest: Mapping[str, Any], attack: str, defenses: Sequence[str], model: str
 ) -> Path:
-    """Return where VCR-Bench would put a run's file, relative to its results folder."""
+    """Return where VCR-Bench would put a run's file, relative to its results folder.
+
+    It spells ``no_defence`` with a c.
+    """
     folder = "_".join(
         (
             _file_part(attack or "no_attack"),

@@ -180,7 +180,7 @@ def test_table_3_is_a_mean_over_models_with_adaptive_runs_apart(fitting: Any) ->
     groups = {group.row: group for group in table.groups}
     assert list(groups) == published.defenses3()
     assert groups["Flip"].published["I-FGSM"] == pytest.approx((0.055, 0.926))
-    (bare,) = groups["No defence"].lines
+    (bare,) = groups["No defense"].lines
     robust, asr = bare.cells["I-FGSM"]
     assert robust.value == pytest.approx((1 / 8 + 3 / 8) / 2)
     assert asr.value == pytest.approx(8 / 12)
@@ -195,7 +195,7 @@ def test_table_3_is_a_mean_over_models_with_adaptive_runs_apart(fitting: Any) ->
 def test_columns_on_other_cells_are_told(fitting: Any) -> None:
     runs = [fitting(), fitting("ila"), fitting(attack="mifgsm")]
     table = paper_table("paper-table3", runs)
-    (note,) = (n for n in table.notes if n.startswith("The columns of No defence (ours)"))
+    (note,) = (n for n in table.notes if n.startswith("The columns of No defense (ours)"))
     assert "I-FGSM: 2 models, 8 videos; MI-FGSM: 1 model, 8 videos" in note
     (check,) = table.checks[:1]
     assert "paper: Zhang LPIPS has another base than the other columns in 7 of 7 rows" in check
@@ -209,8 +209,8 @@ def test_own_rows_are_never_mixed_with_the_papers(fitting: Any, make_run: Any) -
     table = paper_table("paper-table3", runs, own_rows=True)
     assert [head.key for head in table.heads][7:] == ["pgd"]
     groups = {group.row: group for group in table.groups}
-    assert [line.source for line in groups["No defence"].lines] == ["ours", "own"]
-    assert [line.comparable for line in groups["No defence"].lines] == [True, False]
+    assert [line.source for line in groups["No defense"].lines] == ["ours", "own"]
+    assert [line.comparable for line in groups["No defense"].lines] == [True, False]
     assert groups["jpeg"].published == {}
     assert any("Lines marked own (tiny on motion) are not comparable" in n for n in table.notes)
     second = paper_table("paper-table2", runs, own_rows=True)
@@ -232,7 +232,7 @@ def test_markdown_has_the_papers_digits(fitting: Any) -> None:
     )
     assert "- check: robust = clean · (1 - ASR), paper" in text
     text = table_text(paper_table("paper-table3", [fitting()]), "md")
-    assert "| No defence | paper | 5.2 / 93.0 | 7.8 / 89.5 |" in text
+    assert "| No defense | paper | 5.2 / 93.0 | 7.8 / 89.5 |" in text
 
 
 def test_csv_has_both_numbers_side_by_side(fitting: Any) -> None:
@@ -242,7 +242,7 @@ def test_csv_has_both_numbers_side_by_side(fitting: Any) -> None:
     assert len(rows) == 49 * 2
     first = rows[0]
     assert (first["row"], first["column"], first["quantity"]) == (
-        "No defence", "I-FGSM", "robust_accuracy",
+        "No defense", "I-FGSM", "robust_accuracy",
     )  # fmt: skip
     assert (first["paper"], first["ours"], first["comparable"]) == ("0.052", "0.25", "yes")
     assert float(first["low"]) < 0.25 < float(first["high"])

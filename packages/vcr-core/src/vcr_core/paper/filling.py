@@ -14,7 +14,7 @@ from vcr_core.paper.published import DATASET, EPS, names
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
 
-BARE = "No defence"
+BARE = "No defense"
 
 
 @dataclass(frozen=True, slots=True)

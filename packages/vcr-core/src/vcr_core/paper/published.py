@@ -83,7 +83,7 @@ def table2() -> dict[str, dict[str, float]]:
 def table3() -> dict[tuple[str, str], tuple[float, float]]:
     """Return Table 3: robust accuracy and attack success by defense and attack, as fractions."""
     return {
-        (row["defence"], row["attack"]): (
+        (row["defense"], row["attack"]): (
             float(row["defended_robust_acc_pct"]) / 100,
             float(row["asr_pct"]) / 100,
         )
