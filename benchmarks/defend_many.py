@@ -20,7 +20,6 @@ from typing import Any
 
 import torch
 from vcr_core.config.sweep import expand
-from vcr_core.engine.run import execute
 from vcr_core.sweeping import run_sweep
 
 DEFENSES = [
@@ -47,7 +46,7 @@ def cost(folder: Path, model: str, videos: int, *, matrix: dict[str, Any], **mor
     }
     combinations = expand(tables)
     started = time.process_time()
-    outcome = run_sweep(combinations, execute, results=folder / "results")
+    outcome = run_sweep(combinations, results=folder / "results")
     spent = time.process_time() - started
     if outcome.exit_code:
         raise SystemExit("\n".join(outcome.messages))

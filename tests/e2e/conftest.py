@@ -97,7 +97,8 @@ def start(here: Path) -> Iterator[Callable[..., Process]]:
 @pytest.fixture(scope="session")
 def reference(plugins: None, tmp_path_factory: pytest.TempPathFactory) -> Reference:
     from vcr_core.config.resolve import resolve_run
-    from vcr_core.engine.run import execute, open_run
+    from vcr_core.engine.execution import execute
+    from vcr_core.engine.run import open_run
 
     where = tmp_path_factory.mktemp("reference")
     (where / "experiment.toml").write_text(EXPERIMENT)

@@ -99,7 +99,8 @@ def test_a_sweep_stops_as_a_whole(start, vcr):
     ended = process.end()
     assert ended.code == 130
     assert "the same command goes on with the sweep" in ended.err
-    assert len(list(Path("results").glob("*/run.json"))) == 1
+    states = sorted(read_manifest(p.parent)["status"] for p in Path("results").glob("*/run.json"))
+    assert states == ["interrupted", "planned"]
     assert vcr("sweep", "sweep.toml", "--results", "results").code == 0
     for run in Path("results").glob("*/run.json"):
         assert_complete(run.parent)

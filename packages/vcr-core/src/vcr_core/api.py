@@ -23,7 +23,8 @@ from vcr_core.adaptive import View
 from vcr_core.adhoc import chosen_for, remember
 from vcr_core.classifier import as_classifier as as_classifier
 from vcr_core.components import build
-from vcr_core.engine.run import execute, open_run
+from vcr_core.engine.execution import execute
+from vcr_core.engine.run import open_run
 from vcr_core.engine.setup import Parts, choose_device
 from vcr_core.engine.verify import check_answer, fit, untouched
 from vcr_core.errors import BudgetExhausted, UsageError

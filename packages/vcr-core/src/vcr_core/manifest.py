@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 MANIFEST_SCHEMA = 1
 MANIFEST_FILE = "run.json"
 
-RunStatus = Literal["running", "done", "interrupted", "failed"]
-RUN_STATUSES: tuple[RunStatus, ...] = ("running", "done", "interrupted", "failed")
+RunStatus = Literal["planned", "running", "done", "interrupted", "failed"]
+RUN_STATUSES: tuple[RunStatus, ...] = ("planned", "running", "done", "interrupted", "failed")
 
 MANIFEST_FIELDS: dict[str, str] = {
     "schema": "version of this description",
     "run": "run id, the name of the folder",
-    "status": "running, done, interrupted or failed",
+    "status": "planned, running, done, interrupted or failed",
     "evaluation_version": "version of everything that may alter a number",
     "experiment": "resolved experiment tables, as in resolved.toml",
     "experiment_hash": "hash of the experiment tables and the evaluation version",
@@ -64,7 +64,7 @@ def new_manifest(
     batch_videos: int | None = None,
     threads: int | None = None,
 ) -> dict[str, Any]:
-    """Return the manifest of a run that starts now. Fields: :data:`MANIFEST_FIELDS`.
+    """Return the manifest of a run that is planned now. Fields: :data:`MANIFEST_FIELDS`.
 
     ``batch_videos`` is what was asked for; without it the largest batch says so.
     """
@@ -72,7 +72,7 @@ def new_manifest(
     return {
         "schema": MANIFEST_SCHEMA,
         "run": run,
-        "status": "running",
+        "status": "planned",
         "evaluation_version": EVALUATION_VERSION,
         "experiment": dict(experiment),
         "experiment_hash": experiment_hash,

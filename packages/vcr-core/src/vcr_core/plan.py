@@ -49,22 +49,52 @@ def shard_batches(n_batches: int, index: int, count: int) -> list[int]:
     return list(range(index, n_batches, count))
 
 
+def batch_is_done(
+    batch: Sequence[str], last: Mapping[str, Mapping[str, Any]], *, retry_below: int = 0
+) -> bool:
+    """Return whether every video of a batch has a record that counts.
+
+    Args:
+        batch: ids of its videos.
+        last: the last attempt of each video that has a record, by id.
+        retry_below: errors of attempts below this number do not count; see :func:`retry_limit`.
+    """
+    return all(
+        video in last
+        and not (
+            last[video].get("status") == "error"
+            and int(last[video].get("attempt") or 1) < retry_below
+        )
+        for video in batch
+    )
+
+
 def pending_batches(
     batches: Sequence[Sequence[str]],
     records: Iterable[Mapping[str, Any]],
     *,
-    retry_errors: bool = False,
+    retry_below: int = 0,
 ) -> list[int]:
     """Return the batches that have to be done, whole, for the run to be complete.
 
     Args:
         batches: the plan.
         records: the last attempt of each video (:func:`vcr_core.records.read_records`).
-        retry_errors: whether a batch with a failed video is done again.
+        retry_below: errors of attempts below this number do not count; see :func:`retry_limit`.
     """
-    status = {record["video"]: record.get("status") for record in records}
+    last = {record["video"]: record for record in records}
+    return [
+        i
+        for i, batch in enumerate(batches)
+        if not batch_is_done(batch, last, retry_below=retry_below)
+    ]
 
-    def is_done(video: str) -> bool:
-        return video in status and not (retry_errors and status[video] == "error")
 
-    return [i for i, batch in enumerate(batches) if not all(is_done(video) for video in batch)]
+def retry_limit(records: Iterable[Mapping[str, Any]]) -> int:
+    """Return the number of the attempt that does all failed videos again.
+
+    It is above that of every error there is. A process that is started again in the middle of
+    doing them again knows by it which ones have been done.
+    """
+    failed = (int(r.get("attempt") or 1) for r in records if r.get("status") == "error")
+    return 1 + max(failed, default=0)

@@ -28,6 +28,7 @@ class Tally:
 
     Attributes:
         defended: whether the accuracies are those of the defended model.
+        counts_only: whether accuracies say nothing, because the videos are of several runs.
         total: videos of the run.
         before: videos that an earlier session had finished.
         judged: videos with status ``ok`` or ``ineligible``.
@@ -41,6 +42,7 @@ class Tally:
     """
 
     defended: bool = False
+    counts_only: bool = False
     total: int = 0
     before: int = 0
     judged: int = 0
@@ -72,6 +74,8 @@ class Tally:
     def accuracies(self) -> str:
         """Return ``clean 75.0 % [50.5, 89.8], robust 25.0 % [10.2, 49.5]``, or nothing yet."""
         parts = []
+        if self.counts_only:
+            return ""
         if self.judged and not (self.own_labels and not self.defended):
             parts.append(f"clean {_share(self.clean, self.judged)}")
         if self.attacked:
@@ -115,6 +119,7 @@ class Progress:
         *,
         title: str = "",
         defended: bool = False,
+        counts_only: bool = False,
         quiet: bool = False,
         stream: TextIO | None = None,
         interval_s: float = INTERVAL_S,
@@ -125,13 +130,14 @@ class Progress:
         Args:
             title: what is running.
             defended: show the accuracies of the defended model (the headline of adaptive runs).
+            counts_only: show no accuracies: the videos are of several runs.
             quiet: show nothing.
             stream: where to write; stderr by default.
             interval_s: seconds between plain lines.
             clock: a monotonic clock in seconds.
         """
         self.title = title
-        self.tally = Tally(defended=defended)
+        self.tally = Tally(defended=defended, counts_only=counts_only)
         self._quiet = quiet
         self._stream = stream if stream is not None else sys.stderr
         self._interval_s = interval_s
@@ -273,8 +279,9 @@ class LiveView:
 
         tally = self._tally
         line = Text("  ")
-        line.append(tally.accuracies() or "no result yet")
-        line.append("   ")
+        if not tally.counts_only:
+            line.append(tally.accuracies() or "no result yet")
+            line.append("   ")
         line.append(_errors(tally.errors), style="bold red" if tally.errors else "dim")
         parts: list[RenderableType] = [self._bars, line]
         if len(tally.devices) > 1:

@@ -418,19 +418,34 @@ class DifferentiableMetric(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """A share of a run: batches ``i`` with ``i % count == index``."""
+    """A share of a run: batches ``i`` with ``i % count == index``.
+
+    Attributes:
+        folder: the run folder.
+        index: which share.
+        count: of how many.
+        device: where to compute.
+        threads: CPU threads, for runs whose manifest does not say.
+        retry_below: do videos again whose last attempt is below this number and failed.
+    """
 
     folder: Path
     index: int
     count: int
     device: str = "auto"
     threads: int = 0
-    retry_errors: bool = False
+    retry_below: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ShardStatus:
-    """How a shard ended."""
+    """How a shard ended.
+
+    Attributes:
+        task: which one.
+        ok: whether nothing is left to do of it.
+        message: why not; ``interrupted`` where somebody asked to stop.
+    """
 
     task: ShardTask
     ok: bool
@@ -439,7 +454,14 @@ class ShardStatus:
 
 @runtime_checkable
 class Executor(Protocol):
-    """Runs shards as processes or in place; knows nothing of models."""
+    """Runs shards as processes or in place; knows nothing of models.
+
+    The shards of a sweep come together: those of equal ``index`` form a lane
+    (:func:`vcr_core.executors.lanes.lanes_of`). One worker that goes through a lane in the given
+    order loads each model once and finds the attacks that it has to take over; any other order
+    gives the same records. An executor that knows how many workers there is room for may have a
+    method ``capacity() -> int``, asked where ``executor.workers`` is 0.
+    """
 
     def run(self, shards: Sequence[ShardTask]) -> Iterator[ShardStatus]:
         """Yield a status as each shard ends."""

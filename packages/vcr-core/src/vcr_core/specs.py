@@ -285,9 +285,14 @@ class DatasetSpec(ComponentSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExecutorSpec(ComponentSpec):
-    """A way to run shards."""
+    """A way to run shards.
+
+    ``remote`` says that shards run where this machine's cores and devices do not count.
+    """
 
     kind: ClassVar[Kind] = "executor"
+
+    remote: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ class RunStatus:
     Attributes:
         folder: the run folder.
         run: run id.
-        state: the manifest's ``running``, ``done``, ``interrupted`` or ``failed``, or
+        state: the manifest's ``planned``, ``running``, ``done``, ``interrupted`` or ``failed``, or
             ``unreadable``. A killed process cannot say so: look at ``idle_s``.
         done: planned videos that have a record.
         total: planned videos.
@@ -84,7 +84,7 @@ def run_status(folder: Path | str, *, now: float | None = None) -> RunStatus:
     return RunStatus(
         folder=folder,
         run=str(manifest.get("run") or folder.name),
-        state=str(manifest.get("status")),
+        state=_state(manifest, records),
         done=sum(video in known for video in planned),
         total=len(planned),
         counts=_tally(str(record.get("status")) for record in records),
@@ -97,6 +97,12 @@ def run_status(folder: Path | str, *, now: float | None = None) -> RunStatus:
         last_write=last_write,
         idle_s=idle_s,
     )
+
+
+def _state(manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> str:
+    """Return the manifest's word; shares that a scheduler runs leave the manifest as it is."""
+    state = str(manifest.get("status"))
+    return "running" if state == "planned" and records else state
 
 
 def _rates(

@@ -1,21 +1,25 @@
-"""Runs the combinations of a sweep one after the other, grouped so that little is done twice."""
+"""Runs the combinations of a sweep, ordered so that little is done twice."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from vcr_core.artifacts import ArtifactMissing
-from vcr_core.engine.run import Outcome, Run, open_run
+from vcr_core.engine.execution import Outcome, execute_all
+from vcr_core.engine.run import Run, open_run
+from vcr_core.errors import VcrError
 from vcr_core.sweep_order import Step, sweep_steps
 
 if TYPE_CHECKING:
     from vcr_core.config.resolve import Resolved
     from vcr_core.config.sweep import Combination
+
+RunAll: TypeAlias = Callable[[Sequence[Run]], Iterable[tuple[Run, Outcome]]]
+"""Executes opened runs and yields each as it ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,40 +37,80 @@ class SweepOutcome:
     messages: tuple[str, ...]
 
 
+@dataclass(slots=True)
+class OpenSweep:
+    """A sweep whose folders are there.
+
+    Attributes:
+        runs: the runs in the order in which they are done.
+        positions: of each of them in the sweep file.
+        exit_code: the largest of those that could not be opened.
+        messages: why they could not.
+    """
+
+    runs: list[Run] = field(default_factory=list)
+    positions: list[int] = field(default_factory=list)
+    exit_code: int = 0
+    messages: list[str] = field(default_factory=list)
+
+
+def open_sweep(
+    combinations: Sequence[Combination],
+    *,
+    results: Path | None = None,
+    retry_errors: bool = False,
+) -> OpenSweep:
+    """Make or find the folder of every possible combination.
+
+    One that cannot be opened, because an artifact is missing or its folder is damaged, is left out
+    with a message; the others need not wait for it.
+
+    Args:
+        combinations: what :func:`vcr_core.config.sweep.expand` made of the sweep file.
+        results: folder of all runs.
+        retry_errors: count batches with errors as missing.
+    """
+    opened = OpenSweep()
+    for step in sweep_steps(combinations):
+        try:
+            run = open_run(_sharing(step), results=results, retry_errors=retry_errors)
+        except VcrError as error:
+            opened.exit_code = max(opened.exit_code, error.exit_code)
+            opened.messages.append(str(error))
+            continue
+        opened.runs.append(run)
+        opened.positions.append(step.index)
+    return opened
+
+
 def run_sweep(
     combinations: Sequence[Combination],
-    run_one: Callable[[Run], Outcome],
+    run_all: RunAll = execute_all,
     *,
     results: Path | None = None,
     retry_errors: bool = False,
 ) -> SweepOutcome:
-    """Run every possible combination.
+    """Run every possible combination; see :func:`open_sweep` and :func:`finish_all`."""
+    opened = open_sweep(combinations, results=results, retry_errors=retry_errors)
+    return finish_all(opened, run_all)
+
+
+def finish_all(opened: OpenSweep, run_all: RunAll = execute_all) -> SweepOutcome:
+    """Make the missing records of opened runs.
 
     Args:
-        combinations: what :func:`vcr_core.config.sweep.expand` made of the sweep file.
-        run_one: executes an opened run.
-        results: folder of all runs.
-        retry_errors: count batches with errors as missing.
+        opened: the runs.
+        run_all: executes them.
     """
-    folders: dict[int, Path] = {}
-    messages: list[str] = []
-    worst = 0
-    for step in sweep_steps(combinations):
-        try:
-            run = open_run(_sharing(step), results=results, retry_errors=retry_errors)
-        except ArtifactMissing as error:
-            # The other cells need not wait for it.
-            worst = max(worst, error.exit_code)
-            messages.append(str(error))
-            continue
-        folders[step.index] = run.folder
-        outcome = run_one(run)
+    messages = list(opened.messages)
+    worst = opened.exit_code
+    for run, outcome in run_all(opened.runs):
         worst = max(worst, outcome.exit_code)
         if outcome.message:
             messages.append(f"{run.name}: {outcome.message}")
-        if outcome.exit_code == 130:
-            break
-    return SweepOutcome(tuple(folders[i] for i in sorted(folders)), worst, tuple(messages))
+    order = sorted(range(len(opened.runs)), key=opened.positions.__getitem__)
+    folders = tuple(opened.runs[turn].folder for turn in order)
+    return SweepOutcome(folders, worst, tuple(messages))
 
 
 def _sharing(step: Step) -> Resolved:

@@ -294,7 +294,8 @@ def test_a_run_does_not_go_on_with_another_artifact(tmp_path: Path) -> None:
 def test_a_finished_run_needs_its_artifact_no_more(tmp_path: Path) -> None:
     import shutil
 
-    from vcr_core.engine.run import execute, open_run
+    from vcr_core.engine.execution import execute
+    from vcr_core.engine.run import open_run
 
     asked = resolve_run(BASE)
     artifact, _ = prepare_artifact(asked.experiment)

@@ -18,7 +18,6 @@ from vcr_core.engine import contest as contest_module
 from vcr_core.engine.decode import Decoded, decode
 from vcr_core.engine.reuse import open_reuse
 from vcr_core.engine.reuse_keys import Shelves, _code, _source_digest, group_key
-from vcr_core.engine.run import execute
 from vcr_core.engine.setup import Parts, build_setup
 from vcr_core.metering import modules_of
 from vcr_core.protocols import VideoItem
@@ -74,7 +73,7 @@ def changed(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
 
 def sweep(results: Path, **changes: Any) -> dict[str, list[dict[str, Any]]]:
     """Run the sweep and return the records of every run by run id, in the order of its file."""
-    outcome = run_sweep(expand({**changed(RUN, changes), **MATRIX}), execute, results=results)
+    outcome = run_sweep(expand({**changed(RUN, changes), **MATRIX}), results=results)
     assert outcome.exit_code == 0, outcome.messages
     return {folder.name: read_records(folder) for folder in outcome.folders}
 

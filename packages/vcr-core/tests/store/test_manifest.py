@@ -34,7 +34,7 @@ def test_manifest_round_trip_keeps_unknown_fields(tmp_path, manifest):
 
 def test_new_manifest_has_every_documented_field(manifest):
     assert list(manifest) == list(MANIFEST_FIELDS)
-    assert manifest["status"] == "running"
+    assert manifest["status"] == "planned"
     assert manifest["seed"] == 42
     assert manifest["batch_videos"] == 4
     asked = new_manifest(
@@ -56,7 +56,7 @@ def test_unknown_status_is_refused_and_nothing_changes(tmp_path, manifest):
     write_manifest(tmp_path, manifest)
     with pytest.raises(StoreError, match="'finished' is none of"):
         update_manifest(tmp_path, status="finished")
-    assert read_manifest(tmp_path)["status"] == "running"
+    assert read_manifest(tmp_path)["status"] == "planned"
 
 
 @pytest.mark.parametrize(

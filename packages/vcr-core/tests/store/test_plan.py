@@ -62,5 +62,5 @@ def test_pending_redoes_a_batch_whole():
         {"video": "c", "status": "ineligible"},
     ]
     assert pending_batches(batches, records) == [1, 2]
-    assert pending_batches(batches, records, retry_errors=True) == [0, 1, 2]
+    assert pending_batches(batches, records, retry_below=2) == [0, 1, 2]
     assert pending_batches(batches, []) == [0, 1, 2]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from vcr_core.atomic import to_json
-from vcr_core.engine.shard import read_flight
+from vcr_core.engine.flight import read_flight
 from vcr_core.manifest import planned_videos, read_manifest
 from vcr_core.record_schema import stable_part
 from vcr_core.records import check_complete, raw_records, read_records

@@ -22,8 +22,7 @@ def command(results: Path, limit: int | None) -> int:
       vcr demo
       vcr demo --limit 4 --results demo
     """  # noqa: D301
-    from vcr_core.cli.run import run_with_progress
-    from vcr_core.cli.sweep import described
+    from vcr_core.cli.sweep import described, run_with_views
     from vcr_core.config.sweep import expand
     from vcr_core.reporters.html import HtmlReporter
     from vcr_core.reporters.terminal import TerminalReporter
@@ -33,7 +32,7 @@ def command(results: Path, limit: int | None) -> int:
     combinations = expand("demo", [], {"limit": limit})
     for skipped in (c for c in combinations if c.resolved is None):
         click.echo(f"skipped: {described(skipped)}: {skipped.problem}", err=True)
-    outcome = run_sweep(combinations, run_with_progress, results=results)
+    outcome = run_sweep(combinations, run_with_views, results=results)
     if not outcome.folders:
         click.echo(
             "error: nothing could run; the demo needs vcr-models, vcr-attacks, vcr-defenses and "

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vcr_core.cli import INTERRUPTED
+from vcr_core.cli.emit_slurm import slurm_option, write_script
 from vcr_core.cli.experiment_options import experiment_options, worker_overrides
 from vcr_core.cli.output import emit_json, emit_table, json_option
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vcr_core.config.sweep import Combination
+    from vcr_core.engine.execution import Outcome
+    from vcr_core.engine.run import Run
     from vcr_core.sweep_order import Step
+    from vcr_core.sweeping import SweepOutcome
 
 
 @click.command("sweep")
@@ -24,8 +28,10 @@ if TYPE_CHECKING:
 @experiment_options
 @click.option("--dry-run", is_flag=True, help="Print the combinations and stop.")
 @click.option("--results", type=click.Path(path_type=Path), help="Folder of all runs.")
-@click.option("--workers", type=click.IntRange(min=0), help="Worker processes a run.")
+@click.option("--workers", type=click.IntRange(min=0), help="Worker processes of the sweep.")
 @click.option("--retry-errors", is_flag=True, help="Do videos again whose record is an error.")
+@click.option("--plan", is_flag=True, help="Make the folders, print them in order, and stop.")
+@slurm_option
 @json_option
 def command(
     source: str,
@@ -35,6 +41,8 @@ def command(
     results: Path | None,
     workers: int | None,
     retry_errors: bool,
+    plan: bool,
+    emit_slurm: Path | None,
     as_json: bool,
 ) -> int:
     """Run every combination of a sweep file; run it again to resume.
@@ -43,31 +51,59 @@ def command(
     Examples:
       vcr sweep matrix.toml --dry-run
       vcr sweep matrix.toml --limit 32
+      vcr sweep matrix.toml --workers 2
     """  # noqa: D301
     from vcr_core.config.sweep import expand
 
     combinations = expand(source, [*overrides, *worker_overrides(workers)], shortcuts)
-    if dry_run:
-        show_plan(combinations, as_json=as_json)
-        return 0
     possible = [c for c in combinations if c.resolved is not None]
-    if not possible:
+    if dry_run or not possible:
         show_plan(combinations, as_json=as_json)
-        click.echo("error: no combination of this sweep can run", err=True)
-        return 2
-    from vcr_core.cli.run import run_with_progress
-    from vcr_core.reporters.terminal import TerminalReporter
-    from vcr_core.summary import load_run
-    from vcr_core.sweeping import run_sweep
+        if not dry_run:
+            click.echo("error: no combination of this sweep can run", err=True)
+        return 0 if dry_run else 2
+    from vcr_core.sweeping import finish_all, open_sweep
 
     for skipped in (c for c in combinations if c.resolved is None):
         click.echo(f"skipped: {described(skipped)}: {skipped.problem}", err=True)
-    outcome = run_sweep(
-        combinations,
-        lambda run: run_with_progress(run, retry_errors=retry_errors),
-        results=results,
-        retry_errors=retry_errors,
-    )
+    opened = open_sweep(combinations, results=results, retry_errors=retry_errors)
+    if plan or emit_slurm is not None:
+        for message in opened.messages:
+            click.echo(f"error: {message}", err=True)
+        if emit_slurm is not None:
+            write_script(emit_slurm, opened.runs)
+        else:
+            for run in opened.runs:
+                click.echo(str(run.folder))
+        return opened.exit_code
+    code = show_outcome(finish_all(opened, run_with_views), as_json=as_json)
+    if code == INTERRUPTED:
+        click.echo("the same command goes on with the sweep", err=True)
+    return code
+
+
+def run_with_views(runs: Sequence[Run]) -> Iterator[tuple[Run, Outcome]]:
+    """Execute runs while their progress is shown: one by one in this process, else of all."""
+    from vcr_core.cli.options import is_quiet
+    from vcr_core.cli.run import run_with_progress
+    from vcr_core.engine.execution import execute_all, in_turn
+    from vcr_core.loading import quiet_stdout
+    from vcr_core.progress import Progress
+    from vcr_core.watching import watched
+
+    if all(run.experiment.executor.name == "inline" for run in runs):
+        yield from in_turn(runs, lambda run, shelf: run_with_progress(run, shelf=shelf))
+        return
+    progress = Progress(title=f"{len(runs)} runs", counts_only=True, quiet=is_quiet())
+    with quiet_stdout(), watched(runs, progress):
+        yield from execute_all(runs)
+
+
+def show_outcome(outcome: SweepOutcome, *, as_json: bool) -> int:
+    """Print what came out of several runs and return the exit code."""
+    from vcr_core.reporters.terminal import TerminalReporter
+    from vcr_core.summary import load_run
+
     views = [load_run(folder) for folder in outcome.folders]
     if as_json:
         emit_json({
@@ -79,8 +115,6 @@ def command(
         TerminalReporter().show(views, sys.stdout)
     for message in outcome.messages:
         click.echo(f"error: {message}", err=True)
-    if outcome.exit_code == INTERRUPTED:
-        click.echo("the same command goes on with the sweep", err=True)
     return outcome.exit_code
 
 

@@ -11,7 +11,7 @@ from vcr_core import plugins
 from vcr_core.config.check import KeyPath, Problems, check_table
 from vcr_core.config.choice import Named, choose, name_component
 from vcr_core.config.cross_checks import UNIT_NORMS, check_eps, check_threat
-from vcr_core.config.experiment import Chosen, Experiment
+from vcr_core.config.experiment import Chosen, ExecutorChoice, Experiment
 from vcr_core.config.fraction_text import snap
 from vcr_core.config.layered import Layered
 from vcr_core.config.schema import (
@@ -40,6 +40,7 @@ CORE_KEYS: dict[str, tuple[str, ...]] = {
     "model": ("name",),
     "attack": ("name",),
     "defense": ("name", "attack_params"),
+    "executor": ExecutorConfig.__struct_fields__,
 }
 _NO_DEFAULT_RADIUS = ("l2", "l1", "l0")
 
@@ -224,7 +225,7 @@ class _Sections:
             protocol=cast("ProtocolConfig", protocol),
             paths=cast("PathsConfig", paths),
             runtime=cast("RuntimeConfig", runtime),
-            executor=cast("ExecutorConfig", executor),
+            executor=cast("ExecutorChoice", executor),
             output=cast("OutputConfig", output),
             prepare=cast("PrepareConfig", prepare),
         )
@@ -325,11 +326,17 @@ class _Sections:
             tables[entry] = (key, {**before, **table})
         return tables
 
-    def _executor(self) -> ExecutorConfig | None:
-        config = cast("ExecutorConfig | None", self._core_table(ExecutorConfig, "executor"))
-        if config is not None and plugins.registry().entries("executor"):
-            path = ("executor", "name")
-            named = name_component("executor", config.name, path, self.problems)
-            if named is not None:
-                return msgspec.structs.replace(config, name=named.entry.name)
-        return config
+    def _executor(self) -> ExecutorChoice | None:
+        config = cast(
+            "ExecutorConfig | None",
+            self._core_table(ExecutorConfig, "executor", CORE_KEYS["executor"]),
+        )
+        if config is None:
+            return None
+        if not plugins.registry().entries("executor"):
+            return ExecutorChoice(name=config.name, workers=config.workers)
+        named = name_component("executor", config.name, ("executor", "name"), self.problems)
+        chosen = self._chosen(named, ("executor",))
+        if named is None or chosen is None:
+            return None
+        return ExecutorChoice(name=named.entry.name, workers=config.workers, params=chosen.params)

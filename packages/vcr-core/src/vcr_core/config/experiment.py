@@ -7,7 +7,6 @@ from typing import Any
 
 from vcr_core.config.schema import (
     DatasetKeys,
-    ExecutorConfig,
     OutputConfig,
     PathsConfig,
     PrepareConfig,
@@ -51,6 +50,26 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExecutorChoice:
+    """Who runs the shards.
+
+    Attributes:
+        name: reference of the executor.
+        workers: how many at once; 0 for as many as there is room for.
+        params: its validated parameters with all defaults, as plain data.
+    """
+
+    name: str = "inline"
+    workers: int = 0
+    params: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def table(self) -> dict[str, Any]:
+        """The choice as the table ``[executor]`` says it."""
+        return {"name": self.name, "workers": self.workers, **self.params}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
     """One run, fully decided. See ``identity`` for what its hash covers."""
 
@@ -65,7 +84,7 @@ class Experiment:
     protocol: ProtocolConfig
     paths: PathsConfig
     runtime: RuntimeConfig
-    executor: ExecutorConfig
+    executor: ExecutorChoice
     output: OutputConfig
     prepare: PrepareConfig = field(default_factory=PrepareConfig)
 

@@ -35,7 +35,7 @@ def machine_tables(experiment: Experiment) -> dict[str, Any]:
     """Return the tables that never count towards an experiment's identity."""
     tables: dict[str, Any] = {
         "runtime": msgspec.to_builtins(experiment.runtime),
-        "executor": msgspec.to_builtins(experiment.executor),
+        "executor": experiment.executor.table,
         "output": msgspec.to_builtins(experiment.output),
         "paths": msgspec.to_builtins(experiment.paths),
     }

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import logging
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import msgspec
 
 from vcr_core.atomic import write_text
 from vcr_core.components import build, weights_of
@@ -17,35 +14,28 @@ from vcr_core.config.identity import run_id
 from vcr_core.config.resolve import Resolved, resolve_run
 from vcr_core.corruption import nature
 from vcr_core.engine.artifact import required_artifact
-from vcr_core.engine.clips import write_index
 from vcr_core.engine.machine import run_document, write_machine
 from vcr_core.engine.setup import Parts, build_dataset
-from vcr_core.engine.shard import run_shard
 from vcr_core.engine.subset import fingerprint, select_videos
+from vcr_core.engine.workers import planned_threads
 from vcr_core.environment import command_line, environment
-from vcr_core.errors import StoreError, UsageError
-from vcr_core.health import run_flags
+from vcr_core.errors import StoreError
 from vcr_core.manifest import (
-    finish_manifest,
     new_manifest,
     planned_videos,
     read_manifest,
-    update_manifest,
     write_manifest,
 )
-from vcr_core.plan import pending_batches, plan_batches
+from vcr_core.plan import pending_batches, plan_batches, retry_limit
 from vcr_core.plugins import registry
-from vcr_core.protocols import ShardTask
 from vcr_core.records import read_records
 from vcr_core.specs import AttackSpec, ModelSpec
-from vcr_core.summary import write_summary
 from vcr_core.weights.places import folders_of
 
 if TYPE_CHECKING:
     from vcr_core.artifacts import Artifact
     from vcr_core.config.experiment import Chosen, Experiment
-    from vcr_core.manifest import RunStatus
-    from vcr_core.protocols import Executor, VideoDataset
+    from vcr_core.protocols import VideoDataset
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +52,7 @@ class Run:
         manifest: ``run.json`` as it was when opened.
         experiment: what it evaluates.
         pending: numbers of the batches that are missing.
+        retry_below: errors of attempts below this number are done again.
         parts: in-memory components, for runs from Python.
     """
 
@@ -69,6 +60,7 @@ class Run:
     manifest: dict[str, Any]
     experiment: Experiment
     pending: tuple[int, ...]
+    retry_below: int = 0
     parts: Parts | None = None
 
     @property
@@ -85,23 +77,6 @@ class Run:
     def missing(self) -> int:
         """Number of videos in batches that are missing."""
         return sum(len(self.manifest["batches"][number]) for number in self.pending)
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a call of :func:`execute` ended.
-
-    Attributes:
-        status: ``done``, ``interrupted`` or ``failed``.
-        exit_code: 0; 1 when more videos failed than allowed; 130 when interrupted.
-        summary: the derived summary.
-        message: what a user should know when it is not 0.
-    """
-
-    status: str
-    exit_code: int
-    summary: dict[str, Any]
-    message: str = ""
 
 
 def open_run(
@@ -132,6 +107,7 @@ def open_run(
     hashes = _content_hashes(dataset, videos)
     print_of = fingerprint(videos, hashes)
     records = read_records(where) if (where / "run.json").is_file() else []
+    retry_below = retry_limit(records) if retry_errors else 0
     if (where / "run.json").is_file():
         manifest = read_manifest(where)
         if manifest["experiment_hash"] != full_hash:
@@ -141,7 +117,7 @@ def open_run(
             # Videos without a result yet may have been mended since.
             manifest["dataset"]["fingerprint"] = print_of
             write_manifest(where, manifest)
-        if pending_batches(manifest["batches"], records, retry_errors=retry_errors):
+        if pending_batches(manifest["batches"], records, retry_below=retry_below):
             artifact = required_artifact(experiment, dataset, parts)
             _refuse_changed_artifact(where, manifest, artifact)
     else:
@@ -179,161 +155,14 @@ def open_run(
         write_text(where / "resolved.toml", resolved.toml)
         write_manifest(where, manifest)
     write_machine(where, experiment)
-    pending = pending_batches(manifest["batches"], records, retry_errors=retry_errors)
-    return Run(where, manifest, experiment, tuple(pending), parts)
+    pending = pending_batches(manifest["batches"], records, retry_below=retry_below)
+    return Run(where, manifest, experiment, tuple(pending), retry_below, parts)
 
 
 def reopen(folder: Path, *, overrides: Sequence[str] = (), retry_errors: bool = False) -> Run:
     """Open a run by its folder, to go on with it here."""
     resolved = resolve_run(run_document(folder), overrides=overrides)
     return open_run(resolved, folder=folder, retry_errors=retry_errors)
-
-
-def execute(
-    run: Run,
-    *,
-    retry_errors: bool = False,
-    max_errors: float | None = None,
-    reverse: bool = False,
-) -> Outcome:
-    """Make the missing records with the run's executor, derive the summary, say how it went."""
-    experiment = run.experiment
-    if max_errors is not None:
-        runtime = msgspec.structs.replace(experiment.runtime, max_errors=max_errors)
-        experiment = replace(experiment, runtime=runtime)
-    if reverse and run.parts is None and experiment.executor.name != "inline":
-        raise UsageError("--reverse is for the inline executor; workers have an order of their own")
-    hooks = registry()
-    manifest = update_manifest(run.folder, status="running", ended=None)
-    for observer in hooks.observers("vcr_run_started"):
-        observer(run=copy.deepcopy(manifest))
-    messages: list[str] = []
-    interrupted = False
-    if run.pending:
-        try:
-            for message, stopped in _shards(run, experiment, retry_errors, reverse):
-                messages += [message] if message else []
-                interrupted |= stopped
-        except BaseException as error:
-            finish_manifest(run.folder, "failed" if isinstance(error, Exception) else "interrupted")
-            raise
-    write_index(run.folder, planned_videos(manifest))
-    records = read_records(run.folder)
-    left = pending_batches(manifest["batches"], records)
-    failed = sum(r["status"] == "error" for r in records)
-    budget = experiment.runtime.max_errors
-    allowed = budget if budget >= 1 else budget * run.total
-    over = failed > allowed
-    flags = run_flags(records, errors_over_budget=over)
-    status: RunStatus = "interrupted" if interrupted else "failed" if left else "done"
-    manifest = finish_manifest(run.folder, status, flags=flags)
-    summary = write_summary(run.folder)
-    for observer in hooks.observers("vcr_run_finished"):
-        observer(run=copy.deepcopy(manifest), summary=copy.deepcopy(summary))
-    if interrupted:
-        return Outcome(status, 130, summary, f"interrupted; go on with: vcr run {run.folder}")
-    if left:
-        why = "; ".join(messages) or f"{len(left)} batches have no records"
-        return Outcome(status, 1, summary, why)
-    if over:
-        return Outcome(
-            status, 1, summary,
-            f"{failed} of {run.total} videos failed, more than --max-errors allows ({budget:g}); "
-            f"after mending them: vcr run {run.folder} --retry-errors",
-        )  # fmt: skip
-    return Outcome(status, 0, summary)
-
-
-def _shards(
-    run: Run,
-    experiment: Experiment,
-    retry_errors: bool,
-    reverse: bool,
-) -> Iterator[tuple[str, bool]]:
-    """Yield ``(message, interrupted)`` of each share."""
-    if run.parts is not None or experiment.executor.name == "inline":
-        outcome = run_shard(
-            plan_shards(run, experiment, retry_errors, workers=1)[0],
-            experiment,
-            parts=run.parts,
-            reverse=reverse,
-        )
-        yield outcome.stopped, outcome.interrupted
-        return
-    executor = _executor(experiment)
-    for status in executor.run(plan_shards(run, experiment, retry_errors)):
-        yield ("" if status.ok else status.message), status.message == "interrupted"
-
-
-def planned_threads(experiment: Experiment) -> int:
-    """Return the CPU threads of each worker, which a run keeps for good.
-
-    Sums over threads depend on their number, so all shares of a run use the same one, whoever
-    runs them: ``runtime.threads``, else the cores' share of one of the planned workers.
-    """
-    if experiment.runtime.threads:
-        return experiment.runtime.threads
-    if experiment.executor.name == "inline":
-        import torch
-
-        return torch.get_num_threads()
-    workers = experiment.executor.workers or _gpus(experiment) or _cores()
-    return max(1, _cores() // workers)
-
-
-def _gpus(experiment: Experiment) -> int:
-    if experiment.runtime.device != "auto":
-        return 0
-    import torch
-
-    return torch.cuda.device_count()
-
-
-def _cores() -> int:
-    import os
-
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def plan_shards(
-    run: Run, experiment: Experiment, retry_errors: bool, workers: int | None = None
-) -> list[ShardTask]:
-    """Return the shares of a run: one a GPU, or CPU workers with their share of the threads."""
-    runtime = experiment.runtime
-    gpus = _gpus(experiment)
-    asked = workers or experiment.executor.workers or gpus or _cores()
-    count = max(1, min(asked, len(run.pending)))
-    threads = int(run.manifest.get("threads") or 0)
-    return [
-        ShardTask(
-            folder=run.folder,
-            index=index,
-            count=count,
-            device=f"cuda:{index % gpus}" if gpus and count > 1 else runtime.device,
-            threads=threads,
-            retry_errors=retry_errors,
-        )
-        for index in range(count)
-    ]
-
-
-def _executor(experiment: Experiment) -> Executor:
-    from vcr_core.config.experiment import Chosen
-
-    entry, _ = registry().find("executor", experiment.executor.name)
-    params = msgspec.to_builtins(experiment.executor)
-    params.pop("name")
-    executor: Executor = build(
-        Chosen(
-            spec=entry.spec,
-            distribution=entry.distribution,
-            version=entry.version,
-            params=params if entry.spec.params else {},
-        )
-    )
-    return executor
 
 
 def _content_hashes(dataset: VideoDataset, videos: Sequence[tuple[str, int]]) -> list[str | None]:

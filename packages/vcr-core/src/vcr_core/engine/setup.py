@@ -13,7 +13,8 @@ from vcr_core.datasets.labels import UNKNOWN, UNLABELLED
 from vcr_core.engine.artifact import required_artifact, restore_defenses
 from vcr_core.engine.defending import build_links, defended_model
 from vcr_core.engine.memory import keep_freed_memory
-from vcr_core.engine.models import built_model, ready_model
+from vcr_core.engine.model_shelf import ModelShelf
+from vcr_core.engine.models import ready_model
 from vcr_core.engine.surrogates import SurrogatePool
 from vcr_core.errors import ComponentUnavailable, ConfigError, ModelChanged, UsageError
 from vcr_core.image_models import ImagePool
@@ -69,6 +70,7 @@ class Setup:
         artifact: what the attack's offline step left.
         defense_artifacts: what the defenses' offline steps left.
         reuse: what is taken over from other runs and kept for them.
+        shelf: the loaded models.
     """
 
     experiment: Experiment
@@ -89,6 +91,7 @@ class Setup:
     artifact: Artifact | None = None
     defense_artifacts: tuple[Artifact, ...] = ()
     reuse: Reuse | None = None
+    shelf: ModelShelf = field(default_factory=ModelShelf)
 
     def replace_model(self) -> None:
         """Build the model anew after something changed it.
@@ -101,10 +104,9 @@ class Setup:
                 "the model that was given from Python has been changed by a component; nothing "
                 "after this would be measured on the same model"
             )
-        again = built_model(
-            self.experiment.model, self.experiment.protocol, folders_of(self.experiment.paths)
-        )
-        self.model.model = again.to(self.device)
+        self.shelf.clear()
+        again = self.shelf.model(self.experiment.model, folders_of(self.experiment.paths))
+        self.model.model = ready_model(again, self.experiment.protocol).to(self.device)
         self.defended = defended_model(self.experiment, self.links, self.model, self.device)
 
     @property
@@ -138,6 +140,7 @@ def build_setup(
     *,
     prepared: bool = True,
     restored: bool = True,
+    shelf: ModelShelf | None = None,
 ) -> Setup:
     """Import and construct what the experiment names; ``parts`` take precedence.
 
@@ -146,6 +149,7 @@ def build_setup(
         parts: in-memory components.
         prepared: whether an attack with an offline step must find its artifact.
         restored: whether defenses with an offline step must find theirs.
+        shelf: models that are loaded already.
 
     Raises:
         ArtifactMissing: if an offline step has not been run for this experiment.
@@ -159,7 +163,8 @@ def build_setup(
     dataset = parts.dataset if parts.dataset is not None else build_dataset(experiment)
     folders = folders_of(experiment.paths)
     artifact = required_artifact(experiment, dataset, parts) if prepared else None
-    model = parts.model if parts.model is not None else build(experiment.model, folders)
+    shelf = shelf or ModelShelf()
+    model = parts.model if parts.model is not None else shelf.model(experiment.model, folders)
     guarded = GuardedModel(ready_model(model, experiment.protocol).to(device))
     links, attack_links = build_links(experiment, parts.defenses)
     defense_artifacts: tuple[Artifact, ...] = ()
@@ -188,6 +193,7 @@ def build_setup(
         surrogates=SurrogatePool(guarded.labels, device, experiment.protocol, folders),
         artifact=artifact,
         defense_artifacts=defense_artifacts,
+        shelf=shelf,
     )
 
 

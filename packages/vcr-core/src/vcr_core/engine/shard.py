@@ -3,37 +3,43 @@
 from __future__ import annotations
 
 import copy
-import json
-import logging
 import os
+import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
 from vcr_core.engine.batch import BatchRunner
+from vcr_core.engine.claims import Claims
 from vcr_core.engine.clips import ClipKeeper
+from vcr_core.engine.flight import Flight
+from vcr_core.engine.ledger import Ledger
 from vcr_core.engine.reuse import open_reuse
 from vcr_core.engine.setup import Parts, build_setup
 from vcr_core.engine.stopping import graceful_stop
 from vcr_core.engine.suspects import Suspects
 from vcr_core.errors import UsageError
 from vcr_core.manifest import planned_videos, read_manifest
-from vcr_core.plan import pending_batches, shard_batches
+from vcr_core.plan import shard_batches
 from vcr_core.plugins import registry
-from vcr_core.records import RecordWriter, next_attempts, read_records, record_path
+from vcr_core.records import RecordWriter, record_path
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from vcr_core.config.experiment import Experiment
+    from vcr_core.engine.model_shelf import ModelShelf
     from vcr_core.engine.stopping import StopRequest
     from vcr_core.protocols import ShardTask
 
-logger = logging.getLogger(__name__)
+POLL_S = 0.5
+"""Between two looks at batches that other processes have in hand."""
 
 HOPELESS = 32
 """So many first videos of a share without a single result point at the set-up, not the videos."""
@@ -48,12 +54,14 @@ class ShardOutcome:
         errors: of these, errors.
         stopped: why it stopped early, or ``""``.
         interrupted: whether somebody asked it to stop.
+        elsewhere: batches of it that other processes have in hand.
     """
 
     done: int
     errors: int
     stopped: str = ""
     interrupted: bool = False
+    elsewhere: int = 0
 
 
 def run_shard(
@@ -62,49 +70,148 @@ def run_shard(
     *,
     parts: Parts | None = None,
     reverse: bool = False,
+    shelf: ModelShelf | None = None,
+    wait: bool = True,
 ) -> ShardOutcome:
     """Make the missing records of one share.
+
+    Batches that another process has in hand are left to it.
 
     Args:
         task: folder, share, device and threads.
         experiment: the resolved experiment of the folder.
         parts: in-memory components (Python API).
         reverse: go through the batches backwards; the records are the same.
+        shelf: models of the runs before, which need not be loaded again.
+        wait: whether to wait for the batches of other processes at the end, and to do those that
+            they give up.
     """
-    folder = Path(task.folder)
-    manifest = read_manifest(folder)
-    batches: Sequence[Sequence[str]] = manifest["batches"]
-    records = read_records(folder)
-    mine = set(shard_batches(len(batches), task.index, task.count))
-    pending = pending_batches(batches, records, retry_errors=task.retry_errors)
-    todo = [number for number in pending if number in mine]
-    if reverse:
-        todo.reverse()
-    if not todo:
-        return ShardOutcome(0, 0)
     set_determinism(experiment.runtime.deterministic)
-    name = f"{task.index}of{task.count}"
-    keeper = ClipKeeper(
-        folder,
-        planned_videos(manifest)[: experiment.output.keep_clips],
-        float(experiment.threat.eps),
-    )
-    flight = _Flight(folder, name)
-    suspects = Suspects(folder, name)
-    threads = manifest.get("threads") or task.threads
-    with _cpu_threads(threads), graceful_stop() as stop:
-        setup = build_setup(experiment, parts)
-        setup.reuse = open_reuse(setup, parts, manifest, torch.get_num_threads())
-        runner = BatchRunner(setup, manifest["run"], name, on_stage=flight.stage, on_result=keeper)
-        with RecordWriter(record_path(folder, name, os.getpid())) as writer:
-            outcome = _work(
-                runner, experiment.runtime.max_errors, batches, todo, next_attempts(records),
-                writer, flight, suspects=suspects, stop=stop, observe=_observer(manifest),
-            )  # fmt: skip
-    flight.clear()
-    if not (outcome.stopped or outcome.interrupted):
-        suspects.clear()
-    return outcome
+    with graceful_stop() as stop, Claims(Path(task.folder)) as claims:
+        share = _Share(task, experiment, claims, stop, parts=parts, shelf=shelf)
+        with share:
+            while share.go_through(reverse=reverse) and wait:
+                time.sleep(POLL_S)
+    return share.outcome
+
+
+class _Share:
+    """The work on one share; components are built when the first batch is there to be done."""
+
+    def __init__(
+        self,
+        task: ShardTask,
+        experiment: Experiment,
+        claims: Claims,
+        stop: StopRequest,
+        *,
+        parts: Parts | None,
+        shelf: ModelShelf | None,
+    ) -> None:
+        folder = Path(task.folder)
+        self._manifest = read_manifest(folder)
+        self._batches: Sequence[Sequence[str]] = self._manifest["batches"]
+        self._mine = shard_batches(len(self._batches), task.index, task.count)
+        self._ledger = Ledger(folder, self._batches, task.retry_below)
+        self._task, self._experiment, self._parts, self._shelf = task, experiment, parts, shelf
+        self._claims, self._stop = claims, stop
+        self._name = f"{task.index}of{task.count}"
+        self._flight = Flight(folder, self._name)
+        self._suspects = Suspects(folder, self._name)
+        self._observe = _observer(self._manifest)
+        self._open = ExitStack()
+        self._tools: tuple[BatchRunner, RecordWriter] | None = None
+        self.outcome = ShardOutcome(0, 0)
+
+    def go_through(self, *, reverse: bool) -> bool:
+        """Do what is there to be done; return whether other processes have some of it in hand."""
+        elsewhere = 0
+        self._ledger.refresh()
+        todo = [number for number in self._mine if not self._ledger.is_done(number)]
+        for number in reversed(todo) if reverse else todo:
+            if self._stop.asked:
+                self.outcome = replace(self.outcome, interrupted=True)
+                return False
+            if not self._claims.take(number):
+                elsewhere += 1
+                continue
+            try:
+                self._ledger.refresh()
+                if not self._ledger.is_done(number):
+                    self._do(number)
+            finally:
+                self._claims.leave(number)
+            if self.outcome.stopped:
+                return False
+        self.outcome = replace(self.outcome, elsewhere=elsewhere)
+        return bool(elsewhere)
+
+    def _do(self, number: int) -> None:
+        runner, writer = self._tools = self._tools or self._built()
+        self._flight.batch = number
+        made = runner.run(
+            number,
+            self._batches[number],
+            self._ledger.attempt(number),
+            care=self._suspects.care(number),
+            blamed=self._suspects.blamed,
+        )
+        writer.append(made)
+        for record in made:
+            self._observe(record)
+        failures = [record["error"] for record in made if record["status"] == "error"]
+        done, errors = self.outcome.done + len(made), self.outcome.errors + len(failures)
+        why = _why_to_stop(done, errors, failures, self._experiment.runtime.max_errors)
+        self.outcome = ShardOutcome(done, errors, why)
+
+    def _built(self) -> tuple[BatchRunner, RecordWriter]:
+        folder, task = Path(self._task.folder), self._task
+        self._open.enter_context(_cpu_threads(self._manifest.get("threads") or task.threads))
+        setup = build_setup(self._experiment, self._parts, shelf=self._shelf)
+        setup.reuse = open_reuse(setup, self._parts, self._manifest, torch.get_num_threads())
+        keeper = ClipKeeper(
+            folder,
+            planned_videos(self._manifest)[: self._experiment.output.keep_clips],
+            float(self._experiment.threat.eps),
+        )
+        runner = BatchRunner(
+            setup,
+            self._manifest["run"],
+            self._name,
+            on_stage=self._flight.stage,
+            on_result=keeper,
+        )
+        path = record_path(folder, self._name, f"{platform.node()}-{os.getpid()}")
+        return runner, self._open.enter_context(RecordWriter(path))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+        if error is not None:
+            return  # what was in hand stands on disk, for whoever looks into it
+        self._flight.clear()
+        if not (self.outcome.stopped or self.outcome.interrupted):
+            self._suspects.clear()
+
+
+def _why_to_stop(
+    done: int, errors: int, failures: Sequence[Mapping[str, Any]], budget: float
+) -> str:
+    if failures and errors == done >= HOPELESS:
+        return (
+            f"the first {done} videos all failed, the last one with "
+            f"{failures[-1]['type']}: {failures[-1]['message']}"
+        )
+    if budget >= 1 and errors > budget:
+        return f"{errors} videos failed, {budget:g} are allowed"
+    return ""
 
 
 @contextmanager
@@ -116,45 +223,6 @@ def _cpu_threads(count: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-def _work(
-    runner: BatchRunner,
-    budget: float,
-    batches: Sequence[Sequence[str]],
-    todo: Sequence[int],
-    attempts: dict[str, int],
-    writer: RecordWriter,
-    flight: _Flight,
-    *,
-    suspects: Suspects,
-    stop: StopRequest,
-    observe: Callable[[dict[str, Any]], None],
-) -> ShardOutcome:
-    done = errors = 0
-    for number in todo:
-        if stop.asked:
-            return ShardOutcome(done, errors, interrupted=True)
-        ids = batches[number]
-        flight.batch = number
-        attempt = max(attempts.get(video, 1) for video in ids)
-        care = suspects.care(number)
-        made = runner.run(number, ids, attempt, care=care, blamed=suspects.blamed)
-        writer.append(made)
-        done += len(made)
-        failures = [record["error"] for record in made if record["status"] == "error"]
-        errors += len(failures)
-        for record in made:
-            observe(record)
-        if errors == done >= HOPELESS:
-            return ShardOutcome(
-                done, errors,
-                f"the first {done} videos all failed, the last one with "
-                f"{failures[-1]['type']}: {failures[-1]['message']}",
-            )  # fmt: skip
-        if budget >= 1 and errors > budget:
-            return ShardOutcome(done, errors, f"{errors} videos failed, {budget:g} are allowed")
-    return ShardOutcome(done, errors)
 
 
 def _observer(manifest: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
@@ -170,45 +238,6 @@ def _observer(manifest: dict[str, Any]) -> Callable[[dict[str, Any]], None]:
             observer(record=copy.deepcopy(record))
 
     return observe
-
-
-class _Flight:
-    """Says on disk which videos are being worked on, for whoever finds this process dead."""
-
-    def __init__(self, folder: Path, name: str) -> None:
-        self._path = flight_path(folder, name)
-        self._path.parent.mkdir(exist_ok=True)
-        self.batch = -1
-
-    def stage(self, stage: str, videos: Sequence[str]) -> None:
-        said = {
-            "batch": self.batch,
-            "stage": stage,
-            "videos": list(videos),
-            "pid": os.getpid(),
-            "since": time.time(),
-        }
-        # Replaced whole, but not forced to the disk: it need not outlive the machine.
-        fresh = self._path.with_suffix(".new")
-        fresh.write_text(json.dumps(said), encoding="utf-8")
-        fresh.replace(self._path)
-
-    def clear(self) -> None:
-        self._path.unlink(missing_ok=True)
-
-
-def flight_path(folder: Path, name: str) -> Path:
-    """Return where the worker of a share says what it is doing."""
-    return Path(folder) / "logs" / f"flight-{name}.json"
-
-
-def read_flight(folder: Path, name: str) -> dict[str, Any] | None:
-    """Return what a worker was doing when it was last seen, or ``None``."""
-    try:
-        found: dict[str, Any] = json.loads(flight_path(folder, name).read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return found
 
 
 def set_determinism(mode: bool | str) -> None:

@@ -1,0 +1,58 @@
+"""What each worker says it is doing, for whoever watches it or finds it dead."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+
+class Flight:
+    """A small file that names the videos that a worker has in hand, and their stage.
+
+    Args:
+        folder: the run folder.
+        name: name of the share, ``<k>of<n>``.
+    """
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._path = flight_path(folder, name)
+        self._path.parent.mkdir(exist_ok=True)
+        self.batch = -1
+
+    def stage(self, stage: str, videos: Sequence[str]) -> None:
+        """Say that ``stage`` begins for ``videos``."""
+        said = {
+            "batch": self.batch,
+            "stage": stage,
+            "videos": list(videos),
+            "host": platform.node(),
+            "pid": os.getpid(),
+            "since": time.time(),
+        }
+        # Replaced whole, but not forced to the disk: it need not outlive the machine.
+        fresh = self._path.with_suffix(".new")
+        fresh.write_text(json.dumps(said), encoding="utf-8")
+        fresh.replace(self._path)
+
+    def clear(self) -> None:
+        """Say that nothing is in hand."""
+        self._path.unlink(missing_ok=True)
+
+
+def flight_path(folder: Path, name: str) -> Path:
+    """Return where the worker of a share says what it is doing."""
+    return Path(folder) / "logs" / f"flight-{name}.json"
+
+
+def read_flight(folder: Path, name: str) -> dict[str, Any] | None:
+    """Return what a worker was doing when it was last seen, or ``None``."""
+    try:
+        found: dict[str, Any] = json.loads(flight_path(folder, name).read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return None
+    return found
