@@ -144,7 +144,7 @@ class Lane:
             Statuses if the lane is given up; none if its worker is to be started again.
         """
         flight, folder = self._last_seen()
-        written = sum(self._bytes(task.folder) for task in self.tasks)
+        written = self.bytes_written()
         self._deaths = 1 if written != self._written else self._deaths + 1
         self._written = written
         logger.warning(
@@ -170,6 +170,15 @@ class Lane:
             if flight is not None:
                 return flight, task.folder
         return None
+
+    def bytes_written(self) -> int:
+        """Return how much workers of this lane have recorded."""
+        total = 0
+        for task in self.tasks:
+            for path in (Path(task.folder) / "records").glob(f"part-{self.name}-*.jsonl"):
+                with contextlib.suppress(FileNotFoundError):
+                    total += path.stat().st_size
+        return total
 
     def _last_seen(self) -> tuple[dict[str, Any] | None, Path]:
         """Return what the dead worker had in hand, if it came to a video at all."""
@@ -199,9 +208,3 @@ class Lane:
             # The batch may hold another one, which is found in the same way.
             self._deaths = self._at_batch[folder, batch] = 0
 
-    def _bytes(self, folder: Path) -> int:
-        total = 0
-        for path in (folder / "records").glob(f"part-{self.name}-*.jsonl"):
-            with contextlib.suppress(FileNotFoundError):
-                total += path.stat().st_size
-        return total

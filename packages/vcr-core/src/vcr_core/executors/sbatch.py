@@ -86,7 +86,7 @@ def _directives(params: SlurmParams, count: int, logs: Path) -> list[str]:
         "nodes": "1",
         "ntasks": "1",
         "cpus-per-task": str(params.cpus),
-        "time": params.time,
+        "time": str(params.time),
         "signal": f"B:TERM@{params.warning_s}",
         "open-mode": "append",
         "output": str(logs / "%A_%a.log"),

@@ -16,7 +16,8 @@ class SlurmParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
     partition: Annotated[str, Meta(description="partition; empty for the site's default")] = ""
     account: Annotated[str, Meta(description="account to charge; empty for the default")] = ""
     time: Annotated[
-        str, Meta(description="time limit of a task: minutes, H:MM:SS or D-H:MM:SS")
+        Annotated[int, Meta(ge=1)] | str,
+        Meta(description="time limit of a task: minutes, H:MM:SS or D-H:MM:SS"),
     ] = "4:00:00"
     cpus: Annotated[int, Meta(ge=1, description="CPU cores of a task, and its threads")] = 1
     gpus: Annotated[int, Meta(ge=0, description="GPUs of a task")] = 0
@@ -53,17 +54,17 @@ class SlurmParams(Struct, forbid_unknown_fields=True, frozen=True, kw_only=True)
                 raise ValueError(f"options: {name!r} is no long option of sbatch, such as 'qos'")
 
 
-def minutes(time: str) -> int:
+def minutes(time: int | str) -> int:
     """Return a time limit of Slurm in whole minutes, rounded up.
 
     Example:
-        >>> minutes("90"), minutes("1:30:00"), minutes("2-00:00:00"), minutes("0:00:30")
+        >>> minutes(90), minutes("1:30:00"), minutes("2-00:00:00"), minutes("0:00:30")
         (90, 90, 2880, 1)
 
     Raises:
         ValueError: if it is none.
     """
-    found = _MINUTES.fullmatch(time.strip())
+    found = _MINUTES.fullmatch(str(time).strip())
     if found is None:
         raise ValueError(f"time = {time!r}: minutes, H:MM:SS or D-H:MM:SS are needed")
     parts = [int(part) for part in found["clock"].split(":")]
