@@ -1,0 +1,84 @@
+"""A sweep on a local Ray cluster of two workers, whose parts die."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from vcr_core.engine.flight import read_flight
+from vcr_core.records import read_records
+from vcr_e2e.harness import alive, assert_complete, essence
+
+pytest.importorskip("ray")
+
+SWEEP = '\n[matrix]\n"threat.eps" = ["2/255", "4/255"]\n'
+RAY = ("--results", "ray", "--set", "executor.name=ray", "--set", "executor.workers=2")
+SLOW = {"VCR_E2E_DELAY": "0.3"}
+
+
+@pytest.fixture
+def sweep(here: Path, vcr) -> dict[str, list[str]]:
+    (here / "sweep.toml").write_text((here / "experiment.toml").read_text() + SWEEP)
+    assert vcr("sweep", "sweep.toml", "--results", "inline").code == 0
+    return records("inline")
+
+
+def records(results: str) -> dict[str, list[str]]:
+    folders = sorted(path.parent for path in Path(results).glob("*/run.json"))
+    for folder in folders:
+        assert_complete(folder)
+    return {folder.name: essence(folder) for folder in folders}
+
+
+def flying(share: str):
+    for path in sorted(Path("ray").glob("*/run.json")):
+        found = read_flight(path.parent, share)
+        if found and found["stage"] == "attack" and alive(found["pid"]):
+            return found
+    return None
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_worker_dies_then_an_actor(start, sweep):
+    """The worker is started again by its actor, the actor is placed anew by the driver."""
+    process = start("sweep", "sweep.toml", *RAY, results="ray", **SLOW)
+    worker = process.wait_until(lambda: flying("0of2"))["pid"]
+    os.kill(worker, signal.SIGKILL)
+    again = process.wait_until(lambda: (f := flying("0of2")) and f["pid"] != worker and f)["pid"]
+    actor = parent_of(again)
+    os.kill(actor, signal.SIGKILL)
+    done = process.end()
+    assert done.code == 0, done.err
+    assert "worker 0of2 died (its actor was lost)" in done.err
+    assert not alive(again), "the worker of a dead actor goes on"
+    assert records("ray") == sweep
+    assert len({path.name for path in Path("ray").glob("*/records/*.jsonl")}) >= 3
+
+
+def test_interrupted_and_finished_in_this_process(start, vcr, sweep):
+    process = start("sweep", "sweep.toml", *RAY, results="ray", **SLOW)
+    process.wait_until(lambda: flying("1of2"))
+    process.wait_until(lambda: any(read_records(p.parent) for p in Path("ray").glob("*/run.json")))
+    process.signal(signal.SIGINT)
+    assert process.end().code == 130, process.done
+    assert vcr("sweep", "sweep.toml", "--results", "ray").code == 0
+    assert records("ray") == sweep
+
+
+def test_what_no_node_can_hold_is_refused(start, here):
+    done = start("run", "experiment.toml", *RAY, "--set", "executor.gpus=1").end()
+    assert done.code == 3
+    assert "no node of the Ray cluster has 1 CPU, 1 GPU for a worker" in done.err
+
+
+def test_no_cluster_at_the_address(start, here):
+    done = start(
+        "run", "experiment.toml", *RAY, "--set", "executor.address=auto", RAY_ADDRESS=""
+    ).end()
+    assert done.code == 3
+    assert "executor.address = 'auto'" in done.err
