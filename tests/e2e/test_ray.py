@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from vcr_core.engine.flight import read_flight
 from vcr_core.records import read_records
+from vcr_core.testing.contract import cases
 from vcr_e2e.harness import alive, assert_complete, essence
 
 pytest.importorskip("ray")
@@ -82,3 +83,16 @@ def test_no_cluster_at_the_address(start, here):
     ).end()
     assert done.code == 3
     assert "executor.address = 'auto'" in done.err
+
+
+CONTRACT = [
+    case
+    for case in cases("vcr-core", params={"executor/ray": {"retries": 3}})
+    if case.subject.ref == "ray"
+]
+
+
+@pytest.mark.parametrize("check", CONTRACT, ids=lambda case: case.id)
+def test_contract(check, monkeypatch):
+    monkeypatch.setenv("PYTHONWARNINGS", "")
+    check()

@@ -18,7 +18,7 @@ PIPE_CLOSED = 141
 
 EXTRAS = {
     "torch": "engine", "numpy": "engine", "av": "engine", "jinja2": "report", "PIL": "report",
-    "pyarrow": "parquet",
+    "pyarrow": "parquet", "submitit": "slurm", "ray": "ray",
 }  # fmt: skip
 """Libraries that the core uses and does not require, and the extra that brings them."""
 

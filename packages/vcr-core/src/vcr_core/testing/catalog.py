@@ -178,6 +178,7 @@ CHECKS: tuple[Check, ...] = (
     Check("dataset/subset-prefix", "a small subset is a prefix of a large one"),
     Check("executor/equals-inline", "records are those of the inline executor, bit for bit"),
     Check("executor/survives-crash", "a dying worker costs a status, not the run", _out_of_process),
+    Check("executor/several-runs", "shards of several runs come together, and all are done"),
     Check("executor/resumes", "running again makes the missing records and no others"),
 )
 """In the order of ``docs/plugins/contract.md``."""

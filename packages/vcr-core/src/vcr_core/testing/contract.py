@@ -60,6 +60,12 @@ class Subject:
         from vcr_core.components import build
         from vcr_core.config.experiment import Chosen
 
+        if getattr(self.spec, "remote", False) and not self.params:
+            key = f"{self.spec.kind}/{self.spec.name}"
+            raise unittest.SkipTest(
+                f"{key}: needs a cluster; where one is, hand in how to use it: "
+                f"params={{{key!r}: {{...}}}}"
+            )
         found = availability(self.spec)
         if not found.ok:
             raise unittest.SkipTest(f"{self.spec.kind}/{self.ref}: {found.text}")

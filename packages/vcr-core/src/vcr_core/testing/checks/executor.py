@@ -49,6 +49,20 @@ def survives_crash(subject: Subject) -> None:
         _require_equal(there, here)
 
 
+def several_runs(subject: Subject) -> None:
+    """The shards of a sweep's runs are done together, and each has a status."""
+    with _runs("toy-descent") as (here, there):
+        other = _open("toy-search", there.folder.parent)
+        tasks = [task for run in (there, other) for task in _tasks(run, count=2)]
+        statuses = _execute(subject, tasks)
+        _require_ok(statuses)
+        said = {(status.task.folder, status.task.index) for status in statuses}
+        require(len(said) == len(tasks), f"{len(tasks)} shards gave {len(said)} statuses")
+        _require_equal(there, here)
+        count = len(read_records(other.folder))
+        require(count == _VIDEOS, f"the second run has {count} of {_VIDEOS} records")
+
+
 def resumes(subject: Subject) -> None:
     """Running again makes the missing records and no others."""
     with _runs("toy-descent") as (here, there):
