@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from vcr_cluster.configuration import Settings, slurm_conf
+from vcr_cluster.configuration import CGROUP_CONF, Settings, slurm_conf
 from vcr_cluster.machine import PROGRAMS, free_ports, processes_with, program_of
 
 Found = TypeVar("Found")
@@ -273,6 +273,7 @@ class SlurmCluster:
         key = self.folder / "munge.key"
         key.touch(mode=0o600)
         key.write_bytes(secrets.token_bytes(128))
+        (self.folder / "cgroup.conf").write_text(CGROUP_CONF)
         self.conf.write_text(slurm_conf(self.settings, self.folder, free_ports(2)))
 
     def _start_munge(self) -> None:
