@@ -42,15 +42,14 @@ class Teller:
         self.out = folder / "told.txt"
         self.program = folder / "tell.py"
         self.program.write_text(TELL)
-        self.id = ""
 
     def submit(self, *options: str, step: bool = True) -> str:
         """Submit it, as a step of the job or as the job's script itself, and wait for its start."""
         script = f"exec {'srun --unbuffered ' if step else ''}python3 {self.program} {LONG}"
         output = ("--output", str(self.out), "--open-mode=append")
-        self.id = self.slurm.submit(script, *output, *options)
+        job = self.slurm.submit(script, *output, *options)
         self.slurm.wait_until(lambda: "start 0" in self.told(), "the job started")
-        return self.id
+        return job
 
     def told(self) -> list[str]:
         """Return its lines, without those of Slurm."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-CGROUP_CONF = "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n"
+CGROUP_CONF = "CgroupPlugin=cgroup/v1\n"
 """No cgroups are used, but slurmd looks for those of a kind that it is not told."""
 
 
