@@ -22,6 +22,7 @@ PYTHON = sys.executable
 SCRATCH = ROOT / ".nox"
 WORKERS = str(min(os.cpu_count() or 1, 4))
 UNASKED = "not slow and not weights and not gpu"
+OWN_SESSION = "not contract and not e2e and not cluster"
 
 # One thread each: two workers with a thread pool each are slower than either alone.
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -36,6 +37,7 @@ nox.options.sessions = [
     "tests",
     "contract",
     "e2e",
+    "cluster",
     "build",
     "plugin_smoke",
     "docs",
@@ -80,7 +82,7 @@ LIGHT = ["cli", "config", "plugins", "reporters", "robustness", "store"]
 @nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests of all packages; arguments after -- go to pytest."""
-    pytest(session, "tests", "-n", WORKERS, "-m", f"not contract and not e2e and {UNASKED}")
+    pytest(session, "tests", "-n", WORKERS, "-m", f"{OWN_SESSION} and {UNASKED}")
 
 
 @nox.session
@@ -93,6 +95,12 @@ def contract(session: nox.Session) -> None:
 def e2e(session: nox.Session) -> None:
     """Run vcr as a user does, as a subprocess."""
     pytest(session, "e2e", "-n", WORKERS, "-m", f"e2e and {UNASKED}", "tests/e2e")
+
+
+@nox.session
+def cluster(session: nox.Session) -> None:
+    """Run jobs on a cluster that the tests start; skipped without Slurm. One at a time."""
+    pytest(session, "cluster", "-n", "0", "-m", f"cluster and {UNASKED}", "tests/cluster")
 
 
 @nox.session

@@ -1,0 +1,1 @@
+"""Clusters that tests start and stop by themselves."""
