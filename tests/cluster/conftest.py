@@ -9,9 +9,13 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "e2e" / "plugin"))
 
 from vcr_cluster.machine import missing
 from vcr_cluster.slurm import SlurmCluster
+from vcr_e2e.fixtures import here, plugins, start, vcr
+
+__all__ = ["here", "plugins", "start", "vcr"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -207,4 +207,3 @@ class Lane:
             )
             # The batch may hold another one, which is found in the same way.
             self._deaths = self._at_batch[folder, batch] = 0
-

@@ -26,15 +26,18 @@ runs=(
 {runs}
 )
 
-# Slurm sends TERM to this script before the time limit and when it takes the node away: the batch
-# in hand is finished, and what is left is queued again.
+# USR1 comes before the time limit: the batch in hand is finished, and what is left is queued again.
+# TERM comes when the job is cancelled, or pushed out by another one, when Slurm queues it again.
+late=
+trap 'late=1; kill -TERM "$worker"' USR1
+trap 'kill -TERM "$worker"' TERM
 {command} "${{runs[@]}}" --shard "$SLURM_ARRAY_TASK_ID/{count}"{retry} &
 worker=$!
-trap 'kill -TERM "$worker"' TERM
-code=0
-wait "$worker" || code=$?
-while kill -0 "$worker" 2>/dev/null; do code=0; wait "$worker" || code=$?; done
-if [ "$code" -eq 130 ]; then
+wait "$worker"
+while kill -0 "$worker" 2>/dev/null; do wait "$worker"; done  # a signal ends a wait, too
+wait "$worker"
+code=$?
+if [ -n "$late" ] && [ "$code" -eq 130 ]; then
     scontrol requeue "${{SLURM_ARRAY_JOB_ID}}_$SLURM_ARRAY_TASK_ID" && exit 0
 fi
 exit "$code"
@@ -87,7 +90,7 @@ def _directives(params: SlurmParams, count: int, logs: Path) -> list[str]:
         "ntasks": "1",
         "cpus-per-task": str(params.cpus),
         "time": str(params.time),
-        "signal": f"B:TERM@{params.warning_s}",
+        "signal": f"B:USR1@{params.warning_s}",
         "open-mode": "append",
         "output": str(logs / "%A_%a.log"),
         **sbatch_options(params),

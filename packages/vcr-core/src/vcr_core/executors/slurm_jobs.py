@@ -122,9 +122,7 @@ class SlurmExecutor:
                 additional_parameters={"requeue": True, **options},
                 srun_args=[f"--cpus-per-task={params.cpus}"],
             )
-            jobs = [
-                LaneJob(lane.lane.left, lane.board, patience=params.requeues) for lane in lanes
-            ]
+            jobs = [LaneJob(lane.lane.left, lane.board, patience=params.requeues) for lane in lanes]
             try:
                 made = executor.map_array(_call, jobs)
             except submitit.core.utils.FailedJobError as error:
