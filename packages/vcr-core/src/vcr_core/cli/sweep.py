@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 @click.command("sweep")
 @click.argument("source", metavar="FILE|PRESET")
 @experiment_options
+@click.option(
+    "--transfer", is_flag=True, help="Show every attack on a model to the other models, too."
+)
 @click.option("--dry-run", is_flag=True, help="Print the combinations and stop.")
 @click.option("--results", type=click.Path(path_type=Path), help="Folder of all runs.")
 @click.option("--workers", type=click.IntRange(min=0), help="Worker processes a run.")
@@ -31,6 +34,7 @@ def command(
     source: str,
     shortcuts: Mapping[str, Any],
     overrides: Sequence[str],
+    transfer: bool,
     dry_run: bool,
     results: Path | None,
     workers: int | None,
@@ -43,10 +47,12 @@ def command(
     Examples:
       vcr sweep matrix.toml --dry-run
       vcr sweep matrix.toml --limit 32
+      vcr sweep matrix.toml --transfer
     """  # noqa: D301
     from vcr_core.config.sweep import expand
 
-    combinations = expand(source, [*overrides, *worker_overrides(workers)], shortcuts)
+    more = [*overrides, *worker_overrides(workers)]
+    combinations = expand(source, more, shortcuts, transfer=transfer)
     if dry_run:
         show_plan(combinations, as_json=as_json)
         return 0

@@ -95,6 +95,9 @@ def run_shard(
     with _cpu_threads(threads), graceful_stop() as stop:
         setup = build_setup(experiment, parts)
         setup.reuse = open_reuse(setup, parts, manifest, torch.get_num_threads())
+        if setup.source is not None:
+            own = parts.of_source() if parts is not None else None
+            setup.source.reuse = open_reuse(setup.source, own, manifest, torch.get_num_threads())
         runner = BatchRunner(setup, manifest["run"], name, on_stage=flight.stage, on_result=keeper)
         with RecordWriter(record_path(folder, name, os.getpid())) as writer:
             outcome = _work(
