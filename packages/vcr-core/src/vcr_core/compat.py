@@ -60,6 +60,11 @@ def notes(experiment: Experiment) -> list[str]:
         found.append(f"protocol.eot = {protocol.eot} repeats the same gradient: {why}")
     if attack is None:
         return found
+    if experiment.source is not None and protocol.stop == "first_success":
+        found.append(
+            f"protocol.stop = 'first_success' ends the attack as soon as {experiment.source.ref} "
+            "is wrong, which is where least of it carries over; 'budget' goes on"
+        )
     if threat.norm != "none" and threat.eps == 0 and not threat.per_frame_eps:
         found.append(f"threat.eps = 0: {attack.ref} cannot change anything")
     if threat.norm == "linf" and 0 < threat.eps < 0.5 / 255 and threat.quantize:

@@ -63,6 +63,7 @@ def command(
         return 2
     from vcr_core.cli.run import run_with_progress
     from vcr_core.reporters.terminal import TerminalReporter
+    from vcr_core.reporters.transfer_matrix import plain_matrices
     from vcr_core.summary import load_run
     from vcr_core.sweeping import run_sweep
 
@@ -80,6 +81,7 @@ def command(
             "schema": 1,
             "exit_code": outcome.exit_code,
             "runs": [{"run": v.name, "folder": str(v.folder), "summary": v.summary} for v in views],
+            **plain_matrices(views),
         })  # fmt: skip
     else:
         TerminalReporter().show(views, sys.stdout)
