@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from vcr_core import plugins
 from vcr_core.config.identity import attack_identity, identity_of, run_id
 from vcr_core.config.json_schema import run_file_schema
 from vcr_core.config.resolve import Resolved, resolve_run
@@ -14,8 +15,6 @@ from vcr_core.config.sweep import Combination, expand
 from vcr_core.errors import ConfigError, IncompatibleComponents
 from vcr_core.file_names import file_name
 from vcr_core.sweep_order import sweep_steps
-
-from .conftest import fake_specs, registry_of
 
 BASE: dict[str, Any] = {
     "dataset": {"name": "motion", "limit": 3},
@@ -178,9 +177,11 @@ class TestSweeps:
         ]
 
     def test_parameters_of_a_model_go_with_it(self, use_registry: Any) -> None:
-        (net,) = (spec for spec in fake_specs() if spec.name == "net")
-        wide = replace(net, name="wide", params="vcr_fake.params:BlurParams")
-        use_registry(registry_of([*fake_specs(), wide]))
+        known = plugins.registry()
+        net, _ = known.find("model", "net")
+        wide = replace(net.spec, name="wide", params="vcr_fake.params:BlurParams")
+        entry = replace(net, spec=wide)
+        use_registry(replace(known, _entries=(*known._entries, entry)))
         models = ["net.small", {"name": "wide.small", "sigma": 3.0}]
         grid = {**GRID, "matrix": {"model": models, "attack": ["ifgsm"]}}
         *_, wide_alone, _, net_shown = (c.resolved for c in expand(grid, transfer=True))
