@@ -75,6 +75,9 @@ def test_a_sweep_dies_and_goes_on_and_reports_its_matrix(start, vcr):
     assert "## Transfer between models" in text
     assert "moody on toy-cnn" in text
     assert vcr("report", "results", "--json").json["transfer"] == ended.json["transfer"]
+    written = vcr("export", "results", "--videos", "videos", "--preview", "none", "--limit", "1")
+    assert written.code == 0, written.err
+    assert written.err.count("judges videos that were made on") == 2
     rows = vcr("report", "results").out.splitlines()
     assert "transfer_rate" in rows[0].split("\t")
     assert len(rows) == 5

@@ -18,6 +18,7 @@ from vcr_core.config.resolve import resolve_run
 from vcr_core.config.sweep import expand
 from vcr_core.engine import contest as contest_module
 from vcr_core.engine.decode import decode, stackable
+from vcr_core.engine.prepare import prepare_all
 from vcr_core.engine.run import execute, open_run
 from vcr_core.engine.setup import Setup, build_setup
 from vcr_core.errors import ConfigError, UsageError
@@ -419,5 +420,13 @@ class TestAttackOnce:
             protocol={"attacker_knows_defense": False, "stop": "budget"},
         )  # fmt: skip
         own = evaluate(tmp_path, "own", model="toy-cnn", **options)
+        pair = {
+            **RUN, "model": "toy-batch-norm", "source": "toy-cnn", "attack": "toy-universal",
+            "prepare": {"videos": 4},
+        }  # fmt: skip
+        for command in (prepare_all, prepare_all):
+            ((artifact, is_new),) = command(resolve_run(pair).experiment)
+            assert artifact.manifest["made_for"]["model"]["ref"] == "vcr-toys/toy-cnn"
+            assert not is_new
         taken = evaluate(tmp_path, "after", **shown)
         assert {r["artifact"] for r in taken.records} == {r["artifact"] for r in own.records}
