@@ -68,7 +68,7 @@ def test_a_sweep_dies_and_goes_on_and_reports_its_matrix(start, vcr):
     cells = {(c["source"], c["model"]): c for c in matrix["cells"]}
     assert len(cells) == 4
     assert cells["toy-cnn", "toy-cnn"]["n"] == 6
-    assert cells["toy-cnn", "toy-cnn"]["white_box"]
+    assert cells["toy-cnn", "toy-cnn"]["itself"]
     # The other model is right about a video or none of these, and so is the pair.
     assert cells["toy-cnn", "toy-batch-norm"]["n"] <= 1
     text = vcr("report", "results", "--format", "md").out

@@ -133,12 +133,35 @@ class TestMatrix:
             ("ifgsm", "L∞ 8/255", "jpeg"),
             ("pgd", "L∞ 8/255", "none"),
         ]
-        # The diagonal is the attack on the bare source, also where others stand behind a defense.
-        assert [m.rate("a", "a").n for m in found] == [None, 6, 6, None]
+        # What is not told of the source, as by these records, is missing, and so is its own run
+        # behind the defense.
+        assert [m.rate("a", "a").n for m in found] == [None, 6, None, None]
         report = transfer_report(paired_rows([*matrix_runs, *more]))
         assert report is not None
         notes = {table.title: table.notes for table in report.side_by_side}
         assert LEGEND_DEFENDED in notes["Transfer of ifgsm, L∞ 8/255, on motion, behind jpeg"]
+
+    def test_behind_a_defense_the_diagonal_is_there_too(self, make_run: Any, records: Any) -> None:
+        def videos(source: tuple[bool, bool] | None) -> list[dict[str, Any]]:
+            # The bare model has 6 right, of which it keeps 2; behind the defense 7, and 4.
+            return [
+                records.video(
+                    f"v{i}", right=i < 6, held=i < 2, defended=(i > 0, i > 3), source=source
+                )
+                for i in range(8)
+            ]
+
+        behind: dict[str, Any] = {"defense": "jpeg", "adaptive": False}
+        runs = [
+            make_run(model="a", records=videos(None), **behind),
+            make_run(model="a", records=videos(None), defense="jpeg"),
+            make_run(model="b", source="a", records=videos((True, False)), **behind),
+        ]
+        (matrix,) = transfer_matrices(paired_rows(runs))
+        own, shown = matrix.rate("a", "a"), matrix.rate("a", "b")
+        assert (own.k, own.n) == (3, 5)  # both right: 1 to 5; wrong afterwards: 1, 2 and 3
+        assert (shown.k, shown.n) == (3, 7)
+        assert matrix.runs["a", "a"] == runs[0].name
 
     def test_without_transfer_there_is_nothing(self, make_run: Any) -> None:
         runs = [make_run(), make_run(model="b")]
@@ -158,7 +181,7 @@ class TestMatrix:
         draw(report, console)
         assert "Attacked model" in console.file.getvalue()  # type: ignore[attr-defined]
         (plain,) = plain_matrices(matrix_runs)["transfer"]
-        assert {(c["source"], c["model"], c["n"], c["white_box"]) for c in plain["cells"]} == {
+        assert {(c["source"], c["model"], c["n"], c["itself"]) for c in plain["cells"]} == {
             ("a", "a", 6, True),
             ("a", "b", 5, False),
         }

@@ -13,18 +13,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from vcr_core import definitions
 from vcr_core.manifest import table
 from vcr_core.reporters.cells import MISSING, Cell, cell_from
 from vcr_core.reporters.robustness import Head, Line, RobustnessReport, Shown, Table
 from vcr_core.reporters.rows import NONE, Row
-from vcr_core.run_settings import protocol_of, threat_of
+from vcr_core.run_settings import defense_tables, protocol_of, threat_of
 
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
 
 TITLE: Final = "Transfer between models"
 ROWS: Final = "Attacked model"
-WHITE_BOX: Final = "itself"
+ITSELF: Final = "itself"
+NO_RUN: Final = "no such run"
 
 LEGEND: Final = (
     "A row is the model that the attack was computed on, a column the model that its videos were "
@@ -40,8 +42,8 @@ LEGEND_TARGETED: Final = (
     "own model. Every model samples from the frames that the attacked one looks at."
 )
 LEGEND_DEFENDED: Final = (
-    "The evaluated models stand behind the defense; the attack does not know it, and on the "
-    "diagonal there is none."
+    "The evaluated models stand behind the defense, which the attack does not know; so does the "
+    "attacked one on the diagonal, where the videos count that it had right with and without it."
 )
 LEGEND_EARLY: Final = (
     "The attack stopped at its first success on its own model (protocol.stop), which is where the "
@@ -94,7 +96,7 @@ class TransferMatrix:
 
     def rate(self, source: str, model: str) -> Cell:
         """Return a cell of the matrix; the reason why where there is no number."""
-        return self.rates.get((source, model), Cell(reason="no such run", share=True))
+        return self.rates.get((source, model), Cell(reason=NO_RUN, share=True))
 
     def plain(self) -> dict[str, Any]:
         """Return it as JSON-ready data."""
@@ -112,7 +114,7 @@ class TransferMatrix:
                     "low": cell.low,
                     "high": cell.high,
                     "n": cell.n,
-                    "white_box": source == model,
+                    "itself": source == model,
                     "run": self.runs.get((source, model)),
                 }
                 for (source, model), cell in sorted(self.rates.items())
@@ -123,27 +125,38 @@ class TransferMatrix:
 def transfer_matrices(ordered: Sequence[tuple[Row, RunView]]) -> list[TransferMatrix]:
     """Return a matrix per attack, threat, protocol, videos and defense that models were shown."""
     found: dict[str, TransferMatrix] = {}
-    for row, run in ordered:
-        if row.source:
-            matrix = found.setdefault(_key(row, run, row.defense), _matrix(row, run))
-            place = (row.source, row.model)
-            matrix.rates.setdefault(place, _rate(row, run))
-            matrix.runs.setdefault(place, row.run)
     own = {
-        (_key(row, run, NONE), row.model): (row, run)
+        (_key(row, run), row.model): (row, run)
         for row, run in ordered
-        if row.attack != NONE and row.defense == NONE and not row.source
+        if row.attack != NONE and not row.source and row.adaptive is not True
     }
     for row, run in ordered:
-        if row.source:
-            matrix = found[_key(row, run, row.defense)]
-            place = (row.source, row.source)
-            if place not in matrix.rates:
-                made = own.get((_key(row, run, NONE), row.source))
-                matrix.rates[place] = _own_rate(row, run, made)
-                if made is not None:
-                    matrix.runs[place] = made[0].run
-    return list(found.values())
+        if not row.source:
+            continue
+        key = _key(row, run)
+        matrix = found.setdefault(key, _matrix(row, run))
+        shown, itself = (row.source, row.model), (row.source, row.source)
+        matrix.rates.setdefault(shown, _rate(row, run))
+        matrix.runs.setdefault(shown, row.run)
+        if itself not in matrix.rates:
+            made = own.get((key, row.source))
+            matrix.rates[itself] = _told(row, run) if made is None else _own_rate(*made)
+            if made is not None:
+                matrix.runs[itself] = made[0].run
+    return _in_order(list(found.values()))
+
+
+def _in_order(found: Sequence[TransferMatrix]) -> list[TransferMatrix]:
+    """Return matrices of one attack together, the one without a defense first."""
+    turns: dict[tuple[str, str, str], int] = {}
+    for matrix in found:
+        turns.setdefault((matrix.dataset, matrix.attack, matrix.threat), len(turns))
+
+    def turn(matrix: TransferMatrix) -> tuple[int, bool, str]:
+        place = (matrix.dataset, matrix.attack, matrix.threat)
+        return turns[place], matrix.defense != NONE, matrix.defense
+
+    return sorted(found, key=turn)
 
 
 def transfer_report(ordered: Sequence[tuple[Row, RunView]]) -> RobustnessReport | None:
@@ -175,21 +188,33 @@ def _matrix(row: Row, run: RunView) -> TransferMatrix:
 
 
 def _rate(row: Row, run: RunView) -> Cell:
-    prefix = "" if row.defense == NONE else "defended_"
-    suffix = "_targeted" if row.targeted else ""
     rates = run.summary.get("definitions") or {}
-    return cell_from(rates.get(f"{prefix}transfer_rate{suffix}"), share=True)
+    return cell_from(rates.get(_definition(row)), share=True)
 
 
-def _own_rate(row: Row, run: RunView, made: tuple[Row, RunView] | None) -> Cell:
-    """Return what the attack does to its own model: by its own run, else by what is told of it."""
-    if made is not None:
-        return made[0].asr
+def _own_rate(row: Row, run: RunView) -> Cell:
+    """Return what an attack does to its own model, which may stand behind a defense."""
+    if row.defense == NONE:
+        return row.asr
+    # Then the bare model is the one that was attacked, and the defended one was shown the videos.
+    records = [{**record, "source": record} for record in run.records]
+    return cell_from(definitions.evaluate(_definition(row), records), share=True)
+
+
+def _told(row: Row, run: RunView) -> Cell:
+    """Return what a run with a source tells of it; nothing of it behind a defense."""
+    if row.defense != NONE:
+        return Cell(reason=NO_RUN, share=True)
     rates = run.summary.get("definitions") or {}
     return cell_from(rates.get("source_asr_targeted" if row.targeted else "source_asr"), share=True)
 
 
-def _key(row: Row, run: RunView, defense: str) -> str:
+def _definition(row: Row) -> str:
+    prefix = "" if row.defense == NONE else "defended_"
+    return f"{prefix}transfer_rate{'_targeted' if row.targeted else ''}"
+
+
+def _key(row: Row, run: RunView) -> str:
     """Return what runs of one matrix have in common, as text."""
     manifest = run.manifest
     protocol: Mapping[str, Any] = protocol_of(manifest)
@@ -201,7 +226,7 @@ def _key(row: Row, run: RunView, defense: str) -> str:
         "attack": table(manifest, "attack"),
         "threat": threat_of(manifest),
         "protocol": {k: v for k, v in protocol.items() if k not in _ASIDE},
-        "defense": defense,
+        "defense": defense_tables(manifest),
     }
     return json.dumps(same, sort_keys=True, default=str)
 
@@ -225,7 +250,7 @@ def _shown(matrix: TransferMatrix, source: str, model: str) -> Shown:
     cell = matrix.rate(source, model)
     word = f"n = {cell.n}" if cell.n is not None else ""
     if source == model:
-        word = ", ".join(filter(None, (WHITE_BOX, word)))
+        word = ", ".join(filter(None, (ITSELF, word)))
     return Shown(cell=cell, word=word, heat=cell.value)
 
 
