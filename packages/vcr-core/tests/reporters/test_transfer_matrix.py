@@ -139,6 +139,8 @@ class TestMatrix:
         report = transfer_report(paired_rows([*matrix_runs, *more]))
         assert report is not None
         notes = {table.title: table.notes for table in report.side_by_side}
+        every = [note for table in report.side_by_side for note in table.notes]
+        assert len(every) == len(set(every))
         assert LEGEND_DEFENDED in notes["Transfer of ifgsm, L∞ 8/255, on motion, behind jpeg"]
 
     def test_behind_a_defense_the_diagonal_is_there_too(self, make_run: Any, records: Any) -> None:

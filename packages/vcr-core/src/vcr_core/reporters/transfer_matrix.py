@@ -160,11 +160,20 @@ def _in_order(found: Sequence[TransferMatrix]) -> list[TransferMatrix]:
 
 
 def transfer_report(ordered: Sequence[tuple[Row, RunView]]) -> RobustnessReport | None:
-    """Return the matrices as tables, or ``None`` where nothing was transferred."""
+    """Return the matrices as tables, or ``None`` where nothing was transferred.
+
+    What holds for several of them is said below the first one.
+    """
     found = transfer_matrices(ordered)
     if not found:
         return None
-    return RobustnessReport(side_by_side=tuple(map(_table, found)), chapters=())
+    told: set[str] = set()
+    tables = []
+    for matrix in found:
+        notes = [note for note in _notes(matrix) if note not in told]
+        told.update(notes)
+        tables.append(_table(matrix, notes))
+    return RobustnessReport(side_by_side=tuple(tables), chapters=())
 
 
 def plain_matrices(runs: Sequence[RunView]) -> dict[str, Any]:
@@ -231,7 +240,7 @@ def _key(row: Row, run: RunView) -> str:
     return json.dumps(same, sort_keys=True, default=str)
 
 
-def _table(matrix: TransferMatrix) -> Table:
+def _table(matrix: TransferMatrix, notes: Sequence[str]) -> Table:
     models = matrix.models
     return Table(
         title=matrix.title,
@@ -241,7 +250,7 @@ def _table(matrix: TransferMatrix) -> Table:
             Line(name=source, cells=tuple(_shown(matrix, source, model) for model in models))
             for source in matrix.sources
         ),
-        notes=tuple(_notes(matrix)),
+        notes=tuple(notes),
         is_map=True,
     )
 
