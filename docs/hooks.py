@@ -135,10 +135,11 @@ def configuration_page() -> str:
         _CONFIGURATION,
         "## `schema`, `seed`",
         "`schema` is 1. `seed` (default 42) decides the subset and every random draw.",
-        "## `[model]`, `[attack]`, `[defense]`",
+        "## `[model]`, `[source]`, `[attack]`, `[defense]`",
         "`name` is a [reference](components.md); all other keys are the component's parameters. "
         "Without `[attack]` a run is clean. `[[defense]]`, written several times, is a chain: the "
-        "first one sees the clips first.",
+        "first one sees the clips first. `[source]` is a model, the one that the attack is "
+        "computed on; without it that is `[model]` ([transfer](../guides/transfer.md)).",
     ]
     for name, struct, note in tables:
         keys = parameters(struct)

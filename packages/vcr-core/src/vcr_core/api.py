@@ -182,6 +182,7 @@ def evaluate(
     runtime: Mapping[str, Any] | None = None,
     prepared: Mapping[str, Any] | None = None,
     results: str | Path | None = None,
+    source: VideoClassifier | str | None = None,
 ) -> Result:
     """Run one experiment in this process and return its results.
 
@@ -206,6 +207,8 @@ def evaluate(
         runtime: keys of the ``[runtime]`` table.
         prepared: keys of the ``[prepare]`` table, for attacks with an offline step.
         results: folder for run folders; a temporary one when absent.
+        source: the model that the attack is computed on, to see whether it transfers; the
+            evaluated one when absent.
 
     Raises:
         ConfigError: with every problem found, before anything runs.
@@ -215,6 +218,7 @@ def evaluate(
         model=model, attack=attack, defense=defense, dataset=dataset, metrics=metrics,
         threat=threat, protocol=protocol, targeted=targeted, target=target,
         max_forwards=max_forwards, limit=limit, seed=seed, runtime=runtime, prepared=prepared,
+        source=source,
     )  # fmt: skip
     folder = Path(results) if results is not None else Path(tempfile.mkdtemp(prefix="vcr-"))
     run = open_run(resolved, parts=parts, results=folder)
@@ -293,6 +297,7 @@ def _resolved(
     seed: int,
     runtime: Mapping[str, Any] | None,
     prepared: Mapping[str, Any] | None,
+    source: VideoClassifier | str | None = None,
 ) -> tuple[Resolved, Parts]:
     """Return the experiment that the arguments of :func:`evaluate` describe."""
     from vcr_core.config.objects import resolve_objects
@@ -323,7 +328,7 @@ def _resolved(
     chain = [] if defense is None else [defense] if _single(defense) else list(cast("Any", defense))
     return resolve_objects(
         tables, model=model, attack=attack, defenses=chain, dataset=dataset, metrics=metrics,
-        limit=limit,
+        limit=limit, source=source,
     )  # fmt: skip
 
 

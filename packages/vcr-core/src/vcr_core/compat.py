@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, cast
 from vcr_core import plugins
 from vcr_core.availability import availability
 from vcr_core.components import chosen_weights
+from vcr_core.source_fit import label_space, source_misfits
 from vcr_core.specs import AttackSpec, DatasetSpec, DefenseSpec, ModelSpec
 
 if TYPE_CHECKING:
@@ -38,10 +39,12 @@ def missing(experiment: Experiment) -> list[str]:
 def misfits(experiment: Experiment) -> list[str]:
     """Return why these components do not fit together, each with the key to change."""
     found = [*_label_misfits(experiment), *_certificate_misfits(experiment)]
+    if experiment.source is not None:
+        found += source_misfits(experiment, experiment.source)
     if experiment.attack is not None:
         attack = cast("AttackSpec", experiment.attack.spec)
-        found += _threat_misfits(experiment, attack)
-        found += _model_misfits(experiment, attack)
+        found += _threat_misfits(experiment.attack_run, attack)
+        found += _model_misfits(experiment.attack_run, attack)
         if experiment.adaptive and attack.access == "white-box":
             found += _gradient_misfits(experiment, attack)
     return found
@@ -57,6 +60,11 @@ def notes(experiment: Experiment) -> list[str]:
         found.append(f"protocol.eot = {protocol.eot} repeats the same gradient: {why}")
     if attack is None:
         return found
+    if experiment.source is not None and protocol.stop == "first_success":
+        found.append(
+            f"protocol.stop = 'first_success' ends the attack as soon as {experiment.source.ref} "
+            "is wrong, which is where least of it carries over; 'budget' goes on"
+        )
     if threat.norm != "none" and threat.eps == 0 and not threat.per_frame_eps:
         found.append(f"threat.eps = 0: {attack.ref} cannot change anything")
     if threat.norm == "linf" and 0 < threat.eps < 0.5 / 255 and threat.quantize:
@@ -93,6 +101,8 @@ def _certificate_misfits(experiment: Experiment) -> Iterator[str]:
 def _components(experiment: Experiment) -> Iterator[Chosen]:
     yield experiment.dataset
     yield experiment.model
+    if experiment.source is not None:
+        yield experiment.source
     if experiment.attack is not None:
         yield experiment.attack
     yield from experiment.defenses
@@ -100,9 +110,15 @@ def _components(experiment: Experiment) -> Iterator[Chosen]:
 
 
 def _label_misfits(experiment: Experiment) -> Iterator[str]:
-    model, dataset = experiment.model, experiment.dataset
+    yield from _labels_of("model", experiment.model, experiment)
+    if experiment.source is not None:
+        yield from _labels_of("source", experiment.source, experiment)
+
+
+def _labels_of(key: str, model: Chosen, experiment: Experiment) -> Iterator[str]:
+    dataset = experiment.dataset
     wanted = cast("DatasetSpec", dataset.spec).label_space
-    given = _label_space(model)
+    given = label_space(model)
     if experiment.own_labels or not wanted or not given or wanted == given:
         return  # an unknown label space is compared by names once the data is there
     fitting = sorted(
@@ -112,15 +128,9 @@ def _label_misfits(experiment: Experiment) -> Iterator[str]:
     )
     others = f"; models for {wanted}: {', '.join(fitting[:6])}" if fitting else ""
     yield (
-        f"model.name: {model.ref} predicts the classes of {given!r}, and dataset "
+        f"{key}.name: {model.ref} predicts the classes of {given!r}, and dataset "
         f"{dataset.ref} is labelled with {wanted!r}{others}"
     )
-
-
-def _label_space(model: Chosen) -> str:
-    spec = cast("ModelSpec", model.spec)
-    weights = chosen_weights(spec, model.variant)
-    return (weights.label_space if weights else "") or spec.label_space
 
 
 def _threat_misfits(experiment: Experiment, attack: AttackSpec) -> Iterator[str]:
@@ -149,7 +159,7 @@ def _threat_misfits(experiment: Experiment, attack: AttackSpec) -> Iterator[str]
 
 
 def _model_misfits(experiment: Experiment, attack: AttackSpec) -> Iterator[str]:
-    model = experiment.model
+    model = experiment.model  # the source, where there is one
     if attack.access == "white-box" and not cast("ModelSpec", model.spec).differentiable:
         other = sorted(
             entry.name

@@ -18,7 +18,7 @@ from vcr_core.outcomes import Draws, RecordMap
 from vcr_core.stats import Estimate, Term, bootstrap_ratio, rate
 
 Need: TypeAlias = Literal[
-    "attack", "defense", "target", "detector", "draws", "abstention", "certificate"
+    "attack", "defense", "target", "detector", "draws", "abstention", "certificate", "source"
 ]
 TermOf: TypeAlias = Callable[[RecordMap], Term | None]
 
@@ -150,6 +150,8 @@ def facts_of(records: Sequence[RecordMap]) -> frozenset[Need]:
             facts.add("abstention")
         if outcomes.certificate(record) is not None:
             facts.add("certificate")
+        if outcomes.source_right(record) is not None:
+            facts.add("source")
     if outcomes.draw_count(records) > 1:
         facts.add("draws")
     return frozenset(facts)
@@ -208,6 +210,34 @@ def _not_kept(defended: bool) -> TermOf:
     return term
 
 
+def _transferred(defended: bool) -> TermOf:
+    """Return the success of an attack on another model, of the videos that both had right."""
+
+    def term(record: RecordMap) -> Term | None:
+        right, found = outcomes.source_right(record), _lost(defended)(record)
+        return (
+            None if right is None or found is None else Term(right * found.num, right * found.den)
+        )
+
+    return term
+
+
+def _hit_both(defended: bool) -> TermOf:
+    """Return how often a target is hit, of the videos that both models had right."""
+
+    def term(record: RecordMap) -> Term | None:
+        hit = outcomes.hits_target(record, defended=defended)
+        right = outcomes.clean_right(record, defended=defended)
+        return None if hit is None or right is None else Term(hit * right, right)
+
+    return term
+
+
+def _source_lost(record: RecordMap) -> Term | None:
+    right, lost = outcomes.source_right(record), outcomes.source_lost(record)
+    return None if right is None or lost is None else Term(lost, right)
+
+
 def _as_judged(make: Callable[[bool], TermOf]) -> TermOf:
     """Return a rate of the paper's ``h``: the defended model where there is a defense."""
     return lambda record: make(outcomes.has_defense(record))(record)
@@ -258,6 +288,7 @@ _DETECTOR: frozenset[Need] = frozenset({"detector"})
 _DRAWS: frozenset[Need] = frozenset({"draws"})
 _ABSTENTION: frozenset[Need] = frozenset({"abstention"})
 _CERTIFICATE: frozenset[Need] = frozenset({"certificate"})
+_SOURCE: frozenset[Need] = frozenset({"attack", "source"})
 
 _RATES = (
     Definition("clean_accuracy", "mean[f(x)=y]", _clean_of_labels, of_labels=True),
@@ -358,6 +389,37 @@ _RATES = (
         "mean[d certifies no class at x]",
         _share(_certifies_nothing),
         _CERTIFICATE,
+    ),
+    Definition(
+        "transfer_rate",
+        "#[s(x)=y ∧ f(x)=y ∧ f(a)≠y] / #[s(x)=y ∧ f(x)=y], s the model that was attacked",
+        _transferred(False),
+        _SOURCE,
+    ),
+    Definition(
+        "defended_transfer_rate",
+        "#[s(x)=y ∧ d∘f(x)=y ∧ d∘f(a)≠y] / #[s(x)=y ∧ d∘f(x)=y]",
+        _transferred(True),
+        _SOURCE | _DEFENSE,
+    ),
+    Definition(
+        "transfer_rate_targeted",
+        "#[s(x)=y ∧ f(x)=y ∧ f(a)=target] / #[s(x)=y ∧ f(x)=y]",
+        _hit_both(False),
+        _SOURCE | _TARGET,
+    ),
+    Definition(
+        "defended_transfer_rate_targeted",
+        "#[s(x)=y ∧ d∘f(x)=y ∧ d∘f(a)=target] / #[s(x)=y ∧ d∘f(x)=y]",
+        _hit_both(True),
+        _SOURCE | _TARGET | _DEFENSE,
+    ),
+    Definition("source_asr", "#[s(x)=y ∧ s(a)≠y] / #[s(x)=y]", _source_lost, _SOURCE),
+    Definition(
+        "source_asr_targeted",
+        "#[eligible ∧ s(a)=target] / #[eligible]",
+        _share(outcomes.source_hit),
+        _SOURCE | _TARGET,
     ),
 )
 

@@ -154,13 +154,25 @@ def table(manifest: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def component_ref(manifest: Mapping[str, Any], role: str) -> str:
-    """Return the short reference of a run's dataset, model or attack, ``""`` where it has none.
+    """Return the short reference of a run's dataset, model, source or attack, ``""`` without one.
 
     Example:
         >>> component_ref({"experiment": {"model": {"name": "vcr-models/x3d.m-k400"}}}, "model")
         'x3d.m-k400'
     """
     return _ref(table(manifest, role))
+
+
+def attack_name(manifest: Mapping[str, Any]) -> str:
+    """Return a run's attack, with the model that it was computed on where that is another one.
+
+    Example:
+        >>> tables = {"attack": {"name": "ifgsm"}, "source": {"name": "tiny-r3d"}}
+        >>> attack_name({"experiment": tables})
+        'ifgsm on tiny-r3d'
+    """
+    attack, source = component_ref(manifest, "attack"), component_ref(manifest, "source")
+    return f"{attack} on {source}" if attack and source else attack
 
 
 def defense_refs(manifest: Mapping[str, Any]) -> tuple[str, ...]:

@@ -152,6 +152,29 @@ def attack_abstained(record: RecordMap) -> float | None:
     return _abstained(attacked_corners(record, defended=True))
 
 
+def source_right(record: RecordMap) -> float | None:
+    """Return whether the model that the attack was computed on was right on the clean video.
+
+    ``None`` where that is the evaluated model itself.
+    """
+    found = _source(record)
+    return None if found is None else float(is_right(found, found["clean"]))
+
+
+def source_lost(record: RecordMap) -> float | None:
+    """Return whether that model was right on the clean video and is not on the attacked one."""
+    found = _source(record)
+    return None if found is None else is_lost(found, defended=False)
+
+
+def source_hit(record: RecordMap) -> float | None:
+    """Return whether that model gives the attacked video the target; ``None`` without one."""
+    found = _source(record)
+    return None if found is None else hits_target(
+        {**found, "status": record.get("status")}, defended=False
+    )  # fmt: skip
+
+
 def certificate(record: RecordMap) -> Mapping[str, Any] | None:
     """Return what the defense guarantees about the clean video, where it was asked."""
     found = record.get("certificate")
@@ -201,6 +224,11 @@ def draw_count(records: Sequence[RecordMap]) -> int:
         ),
         default=1,
     ) or 1  # fmt: skip
+
+
+def _source(record: RecordMap) -> RecordMap | None:
+    found = record.get("source")
+    return found if isinstance(found, Mapping) and found.get("clean") else None
 
 
 def _corners(value: Any) -> list[Corner]:

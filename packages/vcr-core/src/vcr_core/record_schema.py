@@ -108,6 +108,24 @@ class Success(Struct, kw_only=True):
     any_query: bool | None = None
 
 
+class SourceOutcome(Struct, kw_only=True):
+    """What the attack achieved on the model that it was computed on, by that model's classes.
+
+    Attributes:
+        label: true label among the classes of the source.
+        target: label that a targeted attack was after, likewise.
+        clean: prediction of the source on the clean video.
+        attacked: its prediction on the attacked one.
+        success: what the attack achieved; absent where the source was wrong before.
+    """
+
+    label: Count
+    target: Count | UnsetType = UNSET
+    clean: Corner
+    attacked: Corner | UnsetType = UNSET
+    success: Success | UnsetType = UNSET
+
+
 class Perturbation(Struct, kw_only=True):
     """Size of ``a - x``; fractions of the pixel range.
 
@@ -200,6 +218,8 @@ class InputFacts(Struct, kw_only=True):
         size: height and width of a frame in pixels.
         indices: distinct source frames, in presentation order.
         plan: the sampling plan.
+        shown: how a model that did not see the attack samples from these frames; absent without a
+            source.
     """
 
     sha256: str | None = None
@@ -210,6 +230,7 @@ class InputFacts(Struct, kw_only=True):
     size: list[int] | None = None
     indices: list[int] | None = None
     plan: Any = None
+    shown: str | UnsetType = UNSET
 
 
 class Failure(Struct, kw_only=True):
@@ -254,6 +275,9 @@ class Record(Struct, kw_only=True):
         attacked: ``f(a)``.
         attacked_defended: ``d∘f(a)``, one prediction a draw.
         success: what the attack achieved.
+        source: where the attack was computed on another model: what it achieved there. ``ok`` and
+            ``ineligible`` are then about that model, counts and budgets are its queries, and all
+            other predictions are of the evaluated model on the same frames.
         perturbation: size of what it changed.
         metrics: readings by key.
         cost: counts, seconds, bytes.
@@ -291,6 +315,7 @@ class Record(Struct, kw_only=True):
     attacked: Corner | UnsetType | None = UNSET
     attacked_defended: list[Corner] | UnsetType | None = UNSET
     success: Success | UnsetType | None = UNSET
+    source: SourceOutcome | UnsetType = UNSET
     perturbation: Perturbation | UnsetType | None = UNSET
     metrics: dict[str, MetricReading] | UnsetType = UNSET
     cost: Cost | UnsetType = UNSET

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcr_core.errors import UsageError
 from vcr_core.manifest import (
+    attack_name,
     component_ref,
     defense_refs,
     is_adaptive,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 AXES = ("model", "defense", "attack", "threat", "protocol", "seed", "dataset")
 """What runs may differ in, the likeliest first."""
 
-WHERE = ("dataset", "model", "attack", "defense", "adaptive")
+WHERE = ("dataset", "model", "attack", "source", "defense", "adaptive")
 """What runs can be selected by."""
 
 
@@ -189,7 +190,7 @@ def _axes(run: RunView) -> dict[str, str]:
     return {
         "model": _text(table(manifest, "model")),
         "defense": _text(defense_tables(manifest)),
-        "attack": _text(table(manifest, "attack")),
+        "attack": _text([table(manifest, "attack"), table(manifest, "source")]),
         "threat": _text(threat_of(manifest)),
         "protocol": _text(protocol),
         "protocol.general": _text(general),
@@ -208,7 +209,7 @@ def _describe(run: RunView, axis: str) -> str:
             words += ", adaptive" if is_adaptive(manifest) else ", unaware"
         return words
     if axis == "attack":
-        return component_ref(manifest, "attack") or "no attack"
+        return attack_name(manifest) or "no attack"
     if axis == "threat":
         return _threat_words(manifest)
     if axis == "seed":

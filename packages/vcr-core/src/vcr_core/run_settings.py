@@ -17,7 +17,7 @@ from vcr_core.manifest import (
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
 
-TABLES = ("dataset", "model", "attack", "threat", "protocol")
+TABLES = ("dataset", "model", "source", "attack", "threat", "protocol")
 ATTACK_KEYS = frozenset({"stop", "confirm", "confidence", "tie_frames"})
 """Keys of ``[protocol]`` that matter with an attack only."""
 DEFENSE_KEYS = frozenset({"eval_repeats", "attacker_knows_defense", "gradient", "eot"})

@@ -36,8 +36,8 @@ def sweep_steps(combinations: Sequence[Combination]) -> list[Step]:
     """Return the possible runs of a sweep in the order in which they are done.
 
     Model by model: clean runs first, since what fails early fails cheaply; then every attack that
-    knows no defense, followed by the runs that judge defenses on its videos; then the adaptive
-    ones.
+    knows no defense, followed by the runs that judge its videos on other models and behind
+    defenses; then the adaptive ones.
     """
     possible = [(i, c.resolved) for i, c in enumerate(combinations) if c.resolved is not None]
     keys = {index: _attack_key(resolved.experiment) for index, resolved in possible}
@@ -45,16 +45,23 @@ def sweep_steps(combinations: Sequence[Combination]) -> list[Step]:
     for index, key in keys.items():
         first.setdefault(key, index)
 
-    def rank(item: tuple[int, Resolved]) -> tuple[str, int, int, bool, int]:
+    def rank(item: tuple[int, Resolved]) -> tuple[str, int, int, bool, bool, int]:
         index, resolved = item
         experiment = resolved.experiment
         stage = 0 if experiment.attack is None else 2 if experiment.adaptive else 1
         family = first[keys[index]] if stage == 1 else 0
-        return experiment.model.qualified, stage, family, bool(experiment.defenses), index
+        asked = experiment.attack_run.model.qualified
+        other, defended = experiment.source is not None, bool(experiment.defenses)
+        return asked, stage, family, other, defended, index
 
     steps: list[Step] = []
     makers: dict[str, int] = {}
-    models = [resolved.experiment.model.qualified for _, resolved in possible]
+    models = [
+        chosen.qualified
+        for _, resolved in possible
+        for chosen in (resolved.experiment.model, resolved.experiment.source)
+        if chosen is not None
+    ]
     for index, resolved in sorted(possible, key=rank):
         experiment = resolved.experiment
         key, off = keys[index], experiment.runtime.reuse is False

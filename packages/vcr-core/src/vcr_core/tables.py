@@ -88,6 +88,13 @@ Corners with several draws give their first draw; ``*_right``, ``*_abstained`` a
 are fractions of draws, ``*_score`` their mean. An abstention has no ``*_pred``.
 """
 
+SOURCE_COLUMNS: dict[str, ColumnType] = {
+    "source_label": "int",
+    "source_clean_pred": "int",
+    "source_attacked_pred": "int",
+}
+"""What the model that was attacked said, by its own classes, where that is another one."""
+
 VCRBENCH_COLUMNS: dict[str, ColumnType] = {
     "video_name": "text",
     "gt_label": "int",
@@ -117,10 +124,15 @@ _VCRBENCH_FORMS = {"ssim": "ssim-uniform7", "lpips": "lpips-vcrbench"}
 
 
 def record_columns(records: Iterable[Mapping[str, Any]]) -> dict[str, ColumnType]:
-    """Return the columns of a table of ``records``: the fixed ones, then metrics by name."""
-    names = sorted({name for record in records for name in record.get("metrics") or ()})
+    """Return the columns of a table of ``records``: the fixed ones, then metrics by name.
+
+    Where attacks were computed on another model, those of that model stand between.
+    """
+    listed = list(records)
+    names = sorted({name for record in listed for name in record.get("metrics") or ()})
     metrics: dict[str, ColumnType] = {f"metric_{name}": "float" for name in names}
-    return {**RECORD_COLUMNS, **metrics}
+    has_source = any(record.get("source") for record in listed)
+    return {**RECORD_COLUMNS, **(SOURCE_COLUMNS if has_source else {}), **metrics}
 
 
 def record_row(record: Mapping[str, Any], labels: Sequence[str]) -> Row:
@@ -151,6 +163,11 @@ def record_row(record: Mapping[str, Any], labels: Sequence[str]) -> Row:
     row["success_any_query"] = success.get("any_query")
     row |= _part(record.get("perturbation"), _PERTURBATION_COLUMNS)
     row |= _part(record.get("cost"), _COST_COLUMNS)
+    source = record.get("source")
+    if source:
+        row["source_label"] = source.get("label")
+        for side in ("clean", "attacked"):
+            row[f"source_{side}_pred"] = (source.get(side) or {}).get("pred")
     row["flags"] = " ".join(record.get("flags") or ()) or None
     failure = record.get("error") or {}
     row |= {f"error_{key}": failure.get(key) for key in ("stage", "type", "message", "oom")}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from vcr_core.leaderboard.boards import KNOWLEDGE_TEXT
 from vcr_core.leaderboard.rankings import Ranking, make_rankings
 from vcr_core.leaderboard.submissions import Rules, collect
 from vcr_core.leaderboard.telling_apart import told_apart
@@ -80,6 +81,27 @@ def test_an_attack_that_does_not_know_the_defense_is_never_ranked_with_one_that_
     assert (unaware.knowledge, models(unaware)) == ("sees the bare model", ["net"])
     # The accuracy of the system, not that of the bare model that the attack looked at.
     assert unaware.places[0].submission.value == 0.9
+
+
+def test_an_attack_on_another_model_is_ranked_apart_and_says_so(
+    make_run: MakeRun, tmp_path: Path
+) -> None:
+    def shown(manifest: dict[str, Any], records: list[dict[str, Any]]) -> None:
+        manifest["experiment"]["source"] = {"name": "vcr-elsewhere/other"}
+        for record in records:
+            record["source"] = {
+                "label": 0, "clean": record["clean"], "attacked": record["attacked"],
+                "success": record["success"],
+            }  # fmt: skip
+
+    make_run(9, model="one", edit=shown)
+    make_run(8, model="two", edit=shown)
+    make_run(2, model="one")
+    white_box, transfer = rankings(tmp_path)
+    assert (white_box.title, models(white_box)) == ("push, L∞ 8/255", ["one"])
+    assert (transfer.title, models(transfer)) == ("push on other, L∞ 8/255", ["one", "two"])
+    assert transfer.knowledge == "sees another model"
+    assert KNOWLEDGE_TEXT[transfer.knowledge] == "the attack was made on another model"
 
 
 def test_the_lowest_accuracy_of_a_system_counts(make_run: MakeRun, tmp_path: Path) -> None:

@@ -39,6 +39,25 @@ def test_an_honest_run_passes_and_repeats_bit_for_bit(run: Path) -> None:
     assert {path: path.read_bytes() for path in sorted(run.rglob("*")) if path.is_file()} == before
 
 
+def test_an_attack_on_another_model_is_verified_like_any_other(
+    run: Path, tmp_path: Path, edit: Edit
+) -> None:
+    options = ("--set", "model=toy-batch-norm", "--set", "source=toy-cnn", "-q")
+    made = tmp_path / "transfer"
+    assert main(["run", str(run / "resolved.toml"), *options, "--results", str(made)]) == 0
+    (folder,) = made.iterdir()
+    found = verify_run(folder, rerun=3)
+    assert failed(found) == {}
+    outcomes = {check.name: check.outcome for check in found.checks}
+    assert outcomes["identity"] == outcomes["consistency"] == outcomes["rerun"] == "passed"
+
+    def better(record: dict[str, Any]) -> None:
+        record["source"]["attacked"]["pred"] = record["source"]["label"]
+
+    edit(folder, better)
+    assert "success on the source" in failed(verify_run(folder))["consistency"]
+
+
 def test_a_changed_prediction_contradicts_the_rest_of_its_record(run: Path, edit: Edit) -> None:
     def better(record: dict[str, Any]) -> None:
         record["attacked"]["pred"] = record["label"]

@@ -25,8 +25,12 @@ def make_record(
     defended: tuple[bool, bool] | None = None,
     metrics: dict[str, Any] | None = None,
     target: int | None = None,
+    source: tuple[bool, bool] | None = None,
 ) -> dict[str, Any]:
-    """One record with label 0; ``held`` and ``defended`` say what is right before and after."""
+    """One record with label 0; ``held`` and ``defended`` say what is right before and after.
+
+    ``source`` says the same of the model that was attacked, where that is another one.
+    """
     record: dict[str, Any] = {
         "schema": 1, "run": "r", "video": video, "batch": 0, "shard": 0, "attempt": 1,
         "status": "ok", "label": 0, "clean": corner(0 if right else 1, 0), "device": "cpu",
@@ -34,6 +38,15 @@ def make_record(
     }  # fmt: skip
     if target is not None:
         record["target"] = target
+    if source is not None:
+        record["status"] = "ok" if source[0] else "ineligible"
+        record["source"] = {
+            "label": 0,
+            "clean": corner(0 if source[0] else 1, 0),
+            "attacked": corner(0 if all(source) else 1, 0),
+        }
+        if source[0]:
+            record["source"]["success"] = {"changed": not source[1], "n": int(not source[1])}
     if defended is not None:
         record["clean_defended"] = corner(0 if defended[0] else 1, 0)
     if held is not None:
@@ -76,6 +89,7 @@ def make_run(tmp_path: Path) -> MakeRun:
         eps: float = 8 / 255,
         defense: str | None = None,
         adaptive: bool = True,
+        source: str | None = None,
         flags: tuple[str, ...] = (),
         records: list[dict[str, Any]] | None = None,
         **changes: Any,
@@ -94,6 +108,8 @@ def make_run(tmp_path: Path) -> MakeRun:
         }
         if attack:
             experiment["attack"] = {"name": attack, "steps": 10}
+        if source:
+            experiment["source"] = {"name": source}
         if defense:
             experiment["defense"] = [{"name": defense}]
         found = records

@@ -83,7 +83,10 @@ def command(
         return
     if as_json:
         runs = _load(paths)
-        emit_json({"schema": 1, "runs": _plain(runs), **_robustness(runs, reference)})
+        from vcr_core.reporters.transfer_matrix import plain_matrices
+
+        more = {**_robustness(runs, reference), **plain_matrices(runs)}
+        emit_json({"schema": 1, "runs": _plain(runs), **more})
         return
     chosen = format_ or (_BY_SUFFIX.get(output.suffix.lower(), "") if output else "terminal")
     if not chosen:

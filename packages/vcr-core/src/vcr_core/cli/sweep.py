@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 @click.command("sweep")
 @click.argument("source", metavar="FILE|PRESET")
 @experiment_options
+@click.option(
+    "--transfer", is_flag=True, help="Show every attack on a model to the other models, too."
+)
 @click.option("--dry-run", is_flag=True, help="Print the combinations and stop.")
 @click.option("--results", type=click.Path(path_type=Path), help="Folder of all runs.")
 @click.option("--workers", type=click.IntRange(min=0), help="Worker processes of the sweep.")
@@ -37,6 +40,7 @@ def command(
     source: str,
     shortcuts: Mapping[str, Any],
     overrides: Sequence[str],
+    transfer: bool,
     dry_run: bool,
     results: Path | None,
     workers: int | None,
@@ -52,10 +56,12 @@ def command(
       vcr sweep matrix.toml --dry-run
       vcr sweep matrix.toml --limit 32
       vcr sweep matrix.toml --workers 2
+      vcr sweep matrix.toml --transfer
     """  # noqa: D301
     from vcr_core.config.sweep import expand
 
-    combinations = expand(source, [*overrides, *worker_overrides(workers)], shortcuts)
+    more = [*overrides, *worker_overrides(workers)]
+    combinations = expand(source, more, shortcuts, transfer=transfer)
     possible = [c for c in combinations if c.resolved is not None]
     if dry_run or not possible:
         show_plan(combinations, as_json=as_json)
@@ -102,6 +108,7 @@ def run_with_views(runs: Sequence[Run]) -> Iterator[tuple[Run, Outcome]]:
 def show_outcome(outcome: SweepOutcome, *, as_json: bool) -> int:
     """Print what came out of several runs and return the exit code."""
     from vcr_core.reporters.terminal import TerminalReporter
+    from vcr_core.reporters.transfer_matrix import plain_matrices
     from vcr_core.summary import load_run
 
     views = [load_run(folder) for folder in outcome.folders]
@@ -110,6 +117,7 @@ def show_outcome(outcome: SweepOutcome, *, as_json: bool) -> int:
             "schema": 1,
             "exit_code": outcome.exit_code,
             "runs": [{"run": v.name, "folder": str(v.folder), "summary": v.summary} for v in views],
+            **plain_matrices(views),
         })  # fmt: skip
     else:
         TerminalReporter().show(views, sys.stdout)

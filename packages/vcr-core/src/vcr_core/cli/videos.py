@@ -10,6 +10,7 @@ import click
 
 from vcr_core.cli.output import emit_json, emit_table, note
 from vcr_core.errors import UsageError
+from vcr_core.manifest import component_ref
 
 if TYPE_CHECKING:
     from vcr_core.export_videos.agreement import Answer
@@ -113,12 +114,20 @@ def check_videos(folders: Sequence[Path], out: Path, *, as_json: bool) -> int:
 
 
 def _attacked(runs: Sequence[RunView]) -> Sequence[RunView]:
-    """Return runs without those that attack nothing, unless there are no others."""
-    attacked = [run for run in runs if run.attack]
-    for run in runs:
-        if attacked and not run.attack:
-            note(f"{run.name} attacks nothing and is left out")
+    """Return runs without those that have no videos of their own, unless there are no others."""
+    reasons = {run.name: _why_none(run) for run in runs}
+    attacked = [run for run in runs if not reasons[run.name]]
+    for run in runs if attacked else ():
+        if reasons[run.name]:
+            note(f"{run.name} {reasons[run.name]} and is left out")
     return attacked or runs
+
+
+def _why_none(run: RunView) -> str:
+    if not run.attack:
+        return "attacks nothing"
+    source = component_ref(run.manifest, "source")
+    return f"judges videos that were made on {source}" if source else ""
 
 
 def _row(run: RunView, answer: Answer) -> tuple[object, ...]:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 CORE_KEYS: dict[str, tuple[str, ...]] = {
     "dataset": DatasetKeys.__struct_fields__,
     "model": ("name",),
+    "source": ("name",),
     "attack": ("name",),
     "defense": ("name", "attack_params"),
     "executor": ExecutorConfig.__struct_fields__,
@@ -69,6 +70,7 @@ class _Names:
 
     dataset: Named | None = None
     model: Named | None = None
+    source: Named | None = None
     attack: Named | None = None
     defenses: list[Named | None] = field(default_factory=list)
     metrics: list[Named | None] = field(default_factory=list)
@@ -80,6 +82,8 @@ class _Names:
         dataset = asked.get(("dataset", "name"), DatasetKeys().name)
         names.dataset = name_component("dataset", dataset, ("dataset", "name"), problems)
         names.model = _required(asked, "model", ("model",), problems)
+        if asked.get(("source",)) is not None:
+            names.source = _required(asked, "model", ("source",), problems)
         if asked.get(("attack",)) is not None:
             names.attack = _required(asked, "attack", ("attack",), problems)
         chain = asked.get(("defense",)) or []
@@ -93,6 +97,7 @@ class _Names:
         """Yield every component that brings a preset, with the place of its parameters."""
         yield from _with_preset(("dataset",), self.dataset)
         yield from _with_preset(("model",), self.model)
+        yield from _with_preset(("source",), self.source)
         for metric in self.metrics:
             if metric is not None:
                 yield from _with_preset(("metrics", "params", metric.entry.name), metric)
@@ -113,7 +118,7 @@ def _required(asked: Layered, kind: Kind, path: KeyPath, problems: Problems) -> 
     if path in problems.keys:
         return None  # what stands in its place is a problem already
     names = ", ".join(entry.name for entry in plugins.registry().entries(kind)[:6])
-    leave_out = f", or leave [{kind}] out" if kind != "model" else ""
+    leave_out = f", or leave [{path[0]}] out" if path[0] != "model" else ""
     problems.add(
         _short((*path, "name"), asked),
         f"missing; name a {kind}{leave_out} (vcr list {kind}: {names or 'none installed'})",
@@ -198,6 +203,7 @@ class _Sections:
         dataset_keys = self._core_table(DatasetKeys, "dataset", CORE_KEYS["dataset"])
         dataset = self._chosen(self.names.dataset, ("dataset",))
         model = self._chosen(self.names.model, ("model",))
+        source = self._chosen(self.names.source, ("source",))
         attack = self._chosen(self.names.attack, ("attack",))
         defenses = [
             self._chosen(named, ("defense", str(index)))
@@ -228,6 +234,8 @@ class _Sections:
             executor=cast("ExecutorChoice", executor),
             output=cast("OutputConfig", output),
             prepare=cast("PrepareConfig", prepare),
+            # An attack on the evaluated model itself has no other source.
+            source=None if source == model else source,
         )
 
     def _head(self) -> RunFile | None:

@@ -29,7 +29,8 @@ def command_text(command: str, experiment: Experiment) -> str:
     Metrics, output and what belongs to a machine are left out. For components that are objects
     from Python the result is ``""``.
     """
-    named = [experiment.model, experiment.attack, experiment.dataset, *experiment.defenses]
+    named = [experiment.model, experiment.source, experiment.attack, experiment.dataset]
+    named += experiment.defenses
     if any(chosen is not None and chosen.distribution == LOCAL for chosen in named):
         return ""
     return shlex.join(["vcr", command, *_options(experiment)])
@@ -57,6 +58,9 @@ def _options(experiment: Experiment) -> Iterator[str]:
 
 def _settings(experiment: Experiment) -> Iterator[tuple[str, Any]]:
     yield from _parameters("model", experiment.model)
+    if experiment.source is not None:
+        yield "source.name", _name(experiment.source, with_variant=True)
+        yield from _parameters("source", experiment.source)
     if experiment.attack is not None:
         yield from _parameters("attack", experiment.attack)
     yield from _parameters("dataset", experiment.dataset)

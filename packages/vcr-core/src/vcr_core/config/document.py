@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 TOP_LEVEL: tuple[str, ...] = RunFile.__struct_fields__
 SCALARS = ("schema", "seed")
-COMPONENTS = ("dataset", "model", "attack", "defense")
-OPTIONAL = ("attack", "defense")
+COMPONENTS = ("dataset", "model", "source", "attack", "defense")
+OPTIONAL = ("source", "attack", "defense")
 LOCAL_TABLES = ("paths", "runtime", "executor")
 SWEEP_TABLES = ("matrix", "exclude", "include")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vcr_core.config.schema import (
@@ -71,7 +71,10 @@ class ExecutorChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """One run, fully decided. See ``identity`` for what its hash covers."""
+    """One run, fully decided. See ``identity`` for what its hash covers.
+
+    ``source`` is the model that the attack is computed on where that is not the evaluated one.
+    """
 
     seed: int
     dataset_keys: DatasetKeys
@@ -87,6 +90,14 @@ class Experiment:
     executor: ExecutorChoice
     output: OutputConfig
     prepare: PrepareConfig = field(default_factory=PrepareConfig)
+    source: Chosen | None = None
+
+    @property
+    def attack_run(self) -> Experiment:
+        """The experiment whose attack this one judges: itself, or that of the bare source."""
+        if self.source is None:
+            return self
+        return replace(self, model=self.source, source=None, defenses=())
 
     @property
     def prepares(self) -> bool:

@@ -46,13 +46,16 @@ def identity_of(experiment: Experiment) -> dict[str, Any]:
         "evaluation_version": EVALUATION_VERSION,
         "seed": experiment.seed,
         "dataset": {**_component(experiment.dataset), **_dataset_keys(experiment)},
-        "model": {**_component(experiment.model), **_weights(experiment)},
+        "model": _model(experiment.model, experiment),
         "attack": _component(attack) if attack else None,
         "defense": [_defense(defense, experiment) for defense in experiment.defenses],
         "threat": _threat(experiment) if attack else None,
         "protocol": _protocol(experiment),
         "metrics": _metrics(experiment) if attack else [],
     }
+    # Absent where the attack is computed on the evaluated model: such runs keep their names.
+    if experiment.source is not None:
+        identity["source"] = _model(experiment.source, experiment)
     # Absent where nothing is prepared: such runs keep the names that they have.
     if experiment.prepares or experiment.prepared_defenses:
         identity["prepare"] = plain(experiment.prepare)
@@ -62,14 +65,15 @@ def identity_of(experiment: Experiment) -> dict[str, Any]:
 def attack_identity(experiment: Experiment) -> dict[str, Any] | None:
     """Return what determines the adversarial videos of an attack that sees no defense.
 
-    That is the identity without the defenses and without what only judges: two runs with the same
-    one attack the same videos in the same way. ``None`` without an attack, for an attack that
-    knows a defense, and for transforms of what is sampled, which come with the decoding.
+    That is the identity without the defenses and without what only judges, of the source model
+    where there is one: two runs with the same one attack the same videos in the same way. ``None``
+    without an attack, for an attack that knows a defense, and for transforms of what is sampled,
+    which come with the decoding.
     """
     attack = experiment.attack
     if attack is None or experiment.adaptive or getattr(attack.spec, "stage", "") != "frames":
         return None
-    identity = identity_of(replace(experiment, defenses=()))
+    identity = identity_of(replace(experiment.attack_run, defenses=()))
     return {key: value for key, value in identity.items() if key not in ("defense", "metrics")}
 
 
@@ -82,18 +86,20 @@ def run_id(identity: Mapping[str, Any], videos: Iterable[tuple[str, int]]) -> tu
 
     Returns:
         ``<dataset>-<model>-<attack>-<defense>-<10 hex>``, with ``clean`` and ``nodefense`` for what
-        is absent, and the whole hash: 64 hexadecimal digits.
+        is absent and ``<attack>@<source>`` for an attack on another model, and the whole hash: 64
+        hexadecimal digits.
     """
     content = {"run": identity, "videos": sorted([video, int(label)] for video, label in videos)}
     text = json.dumps(
         content, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
     digest = hashlib.blake2b(text.encode(), digest_size=32, person=b"vcr-run-v1").hexdigest()
-    attack = identity["attack"]
+    attack, source = identity["attack"], identity.get("source")
+    on = f"@{_slug(source['ref'])}" if source else ""
     parts = [
         _slug(identity["dataset"]["ref"]),
         _slug(identity["model"]["ref"]),
-        _slug(attack["ref"]) if attack else "clean",
+        _slug(attack["ref"]) + on if attack else "clean",
         _slug(*(defense["ref"] for defense in identity["defense"])) or "nodefense",
         digest[:10],
     ]
@@ -138,9 +144,9 @@ def _without_paths(struct: type[msgspec.Struct], params: Mapping[str, Any]) -> d
     return kept
 
 
-def _weights(experiment: Experiment) -> dict[str, Any]:
-    weights = weights_of(experiment.model, folders_of(experiment.paths))
-    return {"weights": weights.sha256 if weights else ""}
+def _model(chosen: Chosen, experiment: Experiment) -> dict[str, Any]:
+    weights = weights_of(chosen, folders_of(experiment.paths))
+    return {**_component(chosen), "weights": weights.sha256 if weights else ""}
 
 
 def _dataset_keys(experiment: Experiment) -> dict[str, Any]:

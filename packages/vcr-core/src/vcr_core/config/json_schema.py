@@ -17,6 +17,8 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _ORIGINS = {
     "dataset": "keys of the dataset's parameters are allowed too",
     "model": "name, and the model's parameters",
+    "source": "name of the model that the attack is computed on, and its parameters; absent = the "
+    "evaluated model",
     "attack": "name, and the attack's parameters",
     "defense": "name, and the defense's parameters; a chain is a list of such tables",
 }
@@ -33,7 +35,7 @@ def run_file_schema() -> dict[str, Any]:
         "additionalProperties": True,
         "description": _ORIGINS["dataset"],
     }
-    for kind in ("model", "attack"):
+    for kind in ("model", "source", "attack"):
         properties[kind] = _component(kind)
     link = _component("defense")
     properties["defense"] = {"anyOf": [link, {"type": "array", "items": link}]}

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from vcr_core.adhoc import chosen_for
 from vcr_core.config.check import Problems
 from vcr_core.config.choice import choose, name_component
+from vcr_core.config.command_text import LOCAL
 from vcr_core.config.experiment import Chosen
 from vcr_core.config.resolve import Resolved, resolve_run
-from vcr_core.errors import ComponentUnavailable, ConfigError
+from vcr_core.errors import ComponentUnavailable, ConfigError, UsageError
 from vcr_core.plugins import Entry, with_entries
 
 if TYPE_CHECKING:
@@ -47,11 +48,15 @@ def resolve_objects(
     dataset: Any,
     metrics: Sequence[Any] | None,
     limit: int | None,
+    source: Any = None,
 ) -> tuple[Resolved, Parts]:
     """Return the resolved experiment and the objects that stand for its components.
 
     A component is a reference (text) or an object. An object that ``load`` made counts as what it
     was made from; any other is known by its class, under the distribution ``local``.
+
+    Raises:
+        UsageError: if model and source are two objects that cannot be told apart.
     """
     from vcr_core.engine.setup import Parts
 
@@ -61,6 +66,8 @@ def resolve_objects(
     if limit is not None:
         document["dataset"]["limit"] = limit
     document["model"] = desk.table("model", model)
+    if source is not None:
+        document["source"] = desk.table("model", source)
     if attack is not None:
         document["attack"] = desk.table("attack", attack)
     if defenses:
@@ -71,12 +78,20 @@ def resolve_objects(
         document["metrics"] = {"names": list(params), "params": params}
     with with_entries(desk.entries):
         resolved = resolve_run(document)
+    experiment = resolved.experiment
+    is_other = source is not None and not isinstance(source, str) and source is not model
+    if is_other and experiment.source is None and experiment.model.distribution == LOCAL:
+        raise UsageError(
+            f"model and source are both known as {experiment.model.ref!r}: give one of them an "
+            "attribute 'name', or pass name=… to as_classifier"
+        )
     return resolved, Parts(
         model=None if isinstance(model, str) else model,
         attack=None if isinstance(attack, str) else attack,
         defenses=_objects(defenses),
         metrics=None if metrics is None else _objects(metrics),
         dataset=None if isinstance(dataset, str) else dataset,
+        source=None if isinstance(source, str) else source,
     )
 
 

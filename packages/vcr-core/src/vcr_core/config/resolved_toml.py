@@ -55,6 +55,8 @@ def resolved_document(experiment: Experiment, full: Layered) -> dict[str, Any]:
         "dataset": {**_component(experiment.dataset, full, ("dataset",)), **keys},
         "model": _component(experiment.model, full, ("model",)),
     }
+    if experiment.source is not None:
+        document["source"] = _component(experiment.source, full, ("source",))
     if experiment.attack is not None:
         document["attack"] = _component(experiment.attack, full, ("attack",))
     document["threat"] = threat

@@ -199,12 +199,17 @@ class OutputConfig(Table, frozen=True, kw_only=True):
 
 
 class RunFile(Table, frozen=True, kw_only=True):
-    """Every table a run file may have. ``defense`` is one table or a list of tables (a chain)."""
+    """Every table a run file may have. ``defense`` is one table or a list of tables (a chain).
+
+    ``source`` is a model as in ``[model]``: the one that the attack is computed on, where that is
+    not the evaluated one.
+    """
 
     schema: Literal[1] = 1
     seed: Annotated[int, Meta(ge=0)] = 42
     dataset: dict[str, Any] = field(default_factory=dict)
     model: dict[str, Any] = field(default_factory=dict)
+    source: dict[str, Any] | UnsetType = UNSET
     attack: dict[str, Any] | UnsetType = UNSET
     defense: dict[str, Any] | list[dict[str, Any]] | UnsetType = UNSET
     threat: ThreatConfig = field(default_factory=ThreatConfig)

@@ -21,6 +21,7 @@ from vcr_core.config.resolve import (
     resolve_request,
 )
 from vcr_core.config.sources import Document, Source, read_source
+from vcr_core.config.sweep_transfer import SOURCE, Pairing, pairings
 from vcr_core.config.toml_text import parse_key_path
 from vcr_core.config.wording import found
 from vcr_core.errors import ConfigError, UsageError, VcrError
@@ -54,6 +55,7 @@ def expand(
     *,
     cwd: Path | None = None,
     require_available: bool = True,
+    transfer: bool = False,
 ) -> list[Combination]:
     """Return every combination of a sweep file, in the order of the file; the last axis is fastest.
 
@@ -67,6 +69,7 @@ def expand(
         shortcuts: as for :func:`~vcr_core.config.resolve.resolve_run`.
         cwd: where local files and relative paths are looked for.
         require_available: whether a missing requirement makes a combination impossible.
+        transfer: whether every attack on a model is shown to all other models of the sweep, too.
 
     Raises:
         ConfigError: if the sweep itself is wrong: its file, its matrix, an override.
@@ -82,6 +85,11 @@ def expand(
         raise ConfigError(base.problems)
     label = f"{document.label} [matrix]".strip()
     combinations = [_combination(point, base, label, require_available) for point in points]
+    if transfer:
+        combinations += [
+            _shown_to_another(pairing, base, label, require_available)
+            for pairing in pairings(points, combinations)
+        ]
     return _merged(combinations)
 
 
@@ -220,6 +228,10 @@ def _combination(point: Point, base: Request, label: str, require_available: boo
     }
     outside = [s for s in base.settings if not (s.path[0] in absent and len(s.path) > 1)]
     matrix = [s for s in matrix if not (s.path[0] in absent and len(s.path) > 1)]
+    if "attack" in absent:
+        # Where nothing is attacked there is nothing to take over from another model.
+        matrix = [*(s for s in matrix if s.path[:1] != SOURCE), Setting(SOURCE, None, label)]
+        outside = [s for s in outside if s.path[:1] != SOURCE]
     request = replace(base, settings=[*matrix, *outside])
     values = {".".join(key): _text(value) for key, value in point.items()}
     try:
@@ -227,6 +239,14 @@ def _combination(point: Point, base: Request, label: str, require_available: boo
     except VcrError as error:
         return Combination(values=values, problem=str(error))
     return Combination(values=values, resolved=resolved, notes=resolved.notes)
+
+
+def _shown_to_another(
+    pairing: Pairing, base: Request, label: str, require_available: bool
+) -> Combination:
+    point = {**pairing.point, SOURCE: pairing.source}
+    found = _combination(point, base, label, require_available)
+    return replace(found, values={**found.values, ".".join(SOURCE): pairing.shown})
 
 
 def _text(value: Any) -> str:

@@ -195,6 +195,9 @@ def required_artifact(
     """
     for of_defense in wanted_for_defenses(experiment, dataset, parts).values():
         find_artifact(of_defense)
+    if experiment.source is not None:
+        own = parts.of_source() if parts is not None else None
+        return required_artifact(experiment.attack_run, dataset, own)
     wanted = wanted_artifact(experiment, dataset, parts)
     if wanted is None:
         return None

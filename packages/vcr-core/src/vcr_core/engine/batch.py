@@ -19,6 +19,7 @@ import torch
 from vcr_core.datasets.labels import UNKNOWN
 from vcr_core.engine.contest import Contest, Result
 from vcr_core.engine.decode import Decoded, decode, stackable
+from vcr_core.engine.transfer import TransferContest
 from vcr_core.engine.transform_contest import TransformContest
 from vcr_core.errors import ModelChanged, VideoSkipped
 
@@ -158,8 +159,11 @@ class BatchRunner:
         return {v: r.fields for v, r in zip(ids, results, strict=True)}
 
     def _attempt(self, group: list[Decoded], chunk: int | None) -> list[Result]:
+        enter = self._enter([v.id for v in group])
+        if self.setup.source is not None:
+            return TransferContest(self.setup, group, chunk, enter).run()
         kind = Contest if self.setup.stage == "frames" else TransformContest
-        return kind(self.setup, group, chunk, self._enter([v.id for v in group])).run()
+        return kind(self.setup, group, chunk, enter).run()
 
     def _with_smaller_chunk(self, group: list[Decoded]) -> Any:
         """Try once more with half the clips at a time, after everything else was let go."""

@@ -47,6 +47,8 @@ class Decoded:
         after: what a transform before the sampling made of it.
         rate: frames per second of a clip, for models that have to know it.
         sample: the record's ``sample`` field.
+        as_attacked: the same frames as the source model of the attack sees them, where that is not
+            the evaluated one.
     """
 
     id: str
@@ -59,6 +61,7 @@ class Decoded:
     after: After | None = None
     rate: float | None = None
     sample: dict[str, Any] = field(default_factory=dict)
+    as_attacked: Decoded | None = None
 
 
 @dataclass(slots=True)
@@ -88,6 +91,10 @@ def decode(setup: Setup, video_id: str) -> Decoded:
         from vcr_core.engine.transforming import decode_transformed
 
         return decode_transformed(setup, video_id)
+    if setup.source is not None:
+        from vcr_core.engine.transfer import decode_for_transfer
+
+        return decode_for_transfer(setup, setup.source, video_id)
     started = time.perf_counter()
     item = setup.dataset.item(video_id)
     clip = item.source.read(sampler_of(setup))
@@ -199,11 +206,15 @@ def _to_input(setup: Setup, frames: Tensor) -> Tensor:
 
 
 def stackable(videos: Sequence[Decoded]) -> list[list[Decoded]]:
-    """Split a batch into groups of equal shape, plan and rate, in order of first appearance."""
+    """Split a batch into groups of equal shape, plan and rate, in order of first appearance.
+
+    Where an attack comes from another model, its groups are those of that model's own run.
+    """
     groups: dict[tuple[Any, ...], list[Decoded]] = {}
     for video in videos:
-        key: tuple[Any, ...] = (tuple(video.frames.shape), video.gather.numpy().tobytes(),
-                                video.rate)  # fmt: skip
+        seen = video.as_attacked or video
+        key: tuple[Any, ...] = (tuple(seen.frames.shape), seen.gather.numpy().tobytes(),
+                                seen.rate)  # fmt: skip
         if video.after is not None:
             after = video.after
             shape = tuple(after.frames.shape)

@@ -42,6 +42,7 @@ def machine_tables(experiment: Experiment) -> dict[str, Any]:
     for kind, chosen in (
         ("dataset", experiment.dataset),
         ("model", experiment.model),
+        ("source", experiment.source),
         ("attack", experiment.attack),
     ):
         found = {} if chosen is None else path_params(chosen)

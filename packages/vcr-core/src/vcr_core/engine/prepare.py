@@ -111,6 +111,8 @@ def prepare_artifact(
         PrepareStopped: at a limit; another call goes on.
     """
     parts, dataset = _with_dataset(experiment, parts)
+    if experiment.source is not None:
+        experiment, parts = experiment.attack_run, parts.of_source()
     wanted = wanted_artifact(experiment, dataset, parts)
     if wanted is None:
         raise UsageError(_nothing_to_prepare(experiment))
@@ -132,7 +134,10 @@ def prepare_all(
     limits = limits or Limits()
     parts, dataset = _with_dataset(experiment, parts)
     made = [
-        _made(experiment, parts, wanted, position, limits, progress, again=again)
+        # A defense is prepared for its own model, whichever one is attacked.
+        _made(
+            replace(experiment, source=None), parts, wanted, position, limits, progress, again=again
+        )
         for position, wanted in wanted_for_defenses(experiment, dataset, parts).items()
     ]
     if not made or needs_artifact(experiment):

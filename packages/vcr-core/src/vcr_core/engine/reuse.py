@@ -88,7 +88,8 @@ def open_reuse(
         return None
     store = ReuseStore(reuse_folder(experiment), int(experiment.runtime.reuse_gb * GIGABYTE))
     ways = Shelves(setup, parts, threads)
-    attack = ways.attack()
+    # What an attack on another model leaves is shared by the contest on that model.
+    attack = ways.attack() if setup.source is None else None
     found = Reuse(
         store=store,
         run=str(manifest["run"]),

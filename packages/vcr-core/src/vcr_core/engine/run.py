@@ -210,6 +210,8 @@ def _refuse_changed_artifact(
 
 def _components(experiment: Experiment) -> list[tuple[str, Chosen]]:
     chosen = [("dataset", experiment.dataset), ("model", experiment.model)]
+    if experiment.source is not None:
+        chosen.append(("source", experiment.source))
     if experiment.attack is not None:
         chosen.append(("attack", experiment.attack))
     chosen += [("defense", defense) for defense in experiment.defenses]

@@ -43,6 +43,13 @@ class Parts:
     defenses: Sequence[Defense] | None = None
     metrics: Sequence[Metric] | None = None
     dataset: VideoDataset | None = None
+    source: VideoClassifier | None = None
+
+    def of_source(self) -> Parts:
+        """Return those that take part in an attack on the source model."""
+        return Parts(
+            model=self.source, attack=self.attack, metrics=self.metrics, dataset=self.dataset
+        )
 
 
 @dataclass(slots=True)
@@ -71,6 +78,8 @@ class Setup:
         defense_artifacts: what the defenses' offline steps left.
         reuse: what is taken over from other runs and kept for them.
         shelf: the loaded models.
+        source: the white-box contest in which the videos are attacked, where that is not the one
+            on the evaluated model.
     """
 
     experiment: Experiment
@@ -92,13 +101,17 @@ class Setup:
     defense_artifacts: tuple[Artifact, ...] = ()
     reuse: Reuse | None = None
     shelf: ModelShelf = field(default_factory=ModelShelf)
+    source: Setup | None = None
 
     def replace_model(self) -> None:
-        """Build the model anew after something changed it.
+        """Build the model that a component works on anew after something changed it.
 
         Raises:
             ModelChanged: if the model is an object from Python, which cannot be built again.
         """
+        if self.source is not None:
+            self.source.replace_model()
+            return
         if self.is_own_model:
             raise ModelChanged(
                 "the model that was given from Python has been changed by a component; nothing "
@@ -156,27 +169,33 @@ def build_setup(
         ComponentUnavailable: if something cannot be built here.
         ConfigError: if labels of dataset and model do not meet.
     """
+    from vcr_core.engine.transfer import target_classes
+
     parts = parts or Parts()
     device = choose_device(experiment.runtime.device)
     if device.type == "cpu":
         keep_freed_memory()
     dataset = parts.dataset if parts.dataset is not None else build_dataset(experiment)
     folders = folders_of(experiment.paths)
-    artifact = required_artifact(experiment, dataset, parts) if prepared else None
     shelf = shelf or ModelShelf()
+    source = None
+    if experiment.source is not None:
+        own = replace(parts.of_source(), dataset=dataset)
+        source = build_setup(experiment.attack_run, own, prepared=prepared, shelf=shelf)
+    artifact = required_artifact(experiment, dataset, parts) if prepared else None
     model = parts.model if parts.model is not None else shelf.model(experiment.model, folders)
     guarded = GuardedModel(ready_model(model, experiment.protocol).to(device))
     links, attack_links = build_links(experiment, parts.defenses)
     defense_artifacts: tuple[Artifact, ...] = ()
     if restored:
         defense_artifacts = restore_defenses(experiment, dataset, (links, attack_links), parts)
-    attack = parts.attack
+    attack = parts.attack if source is None else source.attack
     if attack is None and experiment.attack is not None:
         attack = build(experiment.attack)
     images = ImagePool(device, (*folders, default_folder()))
-    for name in getattr(attack, "image_models", ()):
+    for name in getattr(attack, "image_models", ()) if source is None else ():
         images.model(name)  # what is missing ends a run before its first video
-    return Setup(
+    setup = Setup(
         experiment=experiment,
         model=guarded,
         dataset=dataset,
@@ -194,7 +213,11 @@ def build_setup(
         artifact=artifact,
         defense_artifacts=defense_artifacts,
         shelf=shelf,
+        source=source,
     )
+    if source is not None:
+        target_classes(setup, source)  # what does not fit ends a run before its first video
+    return setup
 
 
 def build_dataset(experiment: Experiment) -> VideoDataset:

@@ -168,7 +168,11 @@ class _Share:
         folder, task = Path(self._task.folder), self._task
         self._open.enter_context(_cpu_threads(self._manifest.get("threads") or task.threads))
         setup = build_setup(self._experiment, self._parts, shelf=self._shelf)
-        setup.reuse = open_reuse(setup, self._parts, self._manifest, torch.get_num_threads())
+        threads = torch.get_num_threads()
+        setup.reuse = open_reuse(setup, self._parts, self._manifest, threads)
+        if setup.source is not None:
+            own = self._parts.of_source() if self._parts is not None else None
+            setup.source.reuse = open_reuse(setup.source, own, self._manifest, threads)
         keeper = ClipKeeper(
             folder,
             planned_videos(self._manifest)[: self._experiment.output.keep_clips],

@@ -9,7 +9,11 @@ from typing import TYPE_CHECKING, Any
 from vcr_core.errors import StoreError, VcrError
 from vcr_core.export_videos.agreement import CORNERS, Answer, Version, answers, recorded_draws
 from vcr_core.export_videos.evidence import evidence_name
-from vcr_core.export_videos.experiment import experiment_of, sampling_attack
+from vcr_core.export_videos.experiment import (
+    experiment_of,
+    refuse_another_source,
+    sampling_attack,
+)
 from vcr_core.export_videos.index import INDEX_FILE, folder_name, open_index
 
 if TYPE_CHECKING:
@@ -38,11 +42,13 @@ def check_videos(
         parts: in-memory components of the experiment.
 
     Raises:
+        UsageError: if the attack was computed on another model.
         StoreError: if nothing was exported there.
     """
     from vcr_core.export_videos.judge import Judge
     from vcr_core.export_videos.layout import layouts_of
 
+    refuse_another_source(run)
     index = open_index(run, out)
     if not index.videos:
         raise StoreError(

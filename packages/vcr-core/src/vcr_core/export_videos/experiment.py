@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcr_core.config.command_text import LOCAL
 from vcr_core.errors import UsageError
+from vcr_core.manifest import component_ref
 
 if TYPE_CHECKING:
     from vcr_core.config.experiment import Experiment
@@ -31,6 +32,20 @@ def experiment_of(run: RunView) -> Experiment:
     from vcr_core.engine.machine import run_document
 
     return resolve_run(run_document(run.folder), require_available=False).experiment
+
+
+def refuse_another_source(run: RunView) -> None:
+    """Refuse a run whose attack was computed on another model.
+
+    Raises:
+        UsageError: naming the run that has the same videos.
+    """
+    source = component_ref(run.manifest, "source")
+    if source:
+        raise UsageError(
+            f"{run.name} judges videos that were made on {source}, in the frames that {source} "
+            f"looks at; export them from the run of the same attack on {source} itself"
+        )
 
 
 def is_exact(experiment: Experiment) -> bool:

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 from vcr_core.errors import StoreError, UsageError
 from vcr_core.export_videos.agreement import Version, answers, recorded_draws
 from vcr_core.export_videos.evidence import Evidence
-from vcr_core.export_videos.experiment import experiment_of, is_exact, sampling_attack
+from vcr_core.export_videos.experiment import (
+    experiment_of,
+    is_exact,
+    refuse_another_source,
+    sampling_attack,
+)
 from vcr_core.export_videos.index import Index, open_index
 from vcr_core.export_videos.sources import Pair, choose_videos, kept_files, load_pair, made_again
 from vcr_core.leaderboard.checks import few
@@ -78,6 +83,7 @@ def write_videos(
         StoreError: if frames were not kept, do not give what the record says, or cannot be
             written. Other videos that are there stay.
     """
+    refuse_another_source(run)
     experiment = experiment or experiment_of(run)
     if experiment.attack is None:
         raise UsageError(f"{run.name} attacks nothing: it has no adversarial videos")

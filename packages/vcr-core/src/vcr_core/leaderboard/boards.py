@@ -19,6 +19,7 @@ KNOWLEDGE_TEXT: Mapping[str, str] = {
     "asks nothing": "asks nothing of the model",
     "sees the whole system": "the attack sees the whole system",
     "sees the bare model": "the attack does not know the defense",
+    "sees another model": "the attack was made on another model",
 }
 _SHOWN_METRICS = ("psnr", "ssim", "lpips", "vmaf")
 

@@ -165,11 +165,12 @@ def _as_recorded(
         return _known_then(found, listed[position] if position < len(listed) else {}, drop=drop)
 
     plain = {**identity, "evaluation_version": manifest.get("evaluation_version")}
-    for role in ("dataset", "model", "attack"):
+    for role in ("dataset", "model", "source", "attack"):
         if plain.get(role):
             plain[role] = of(role, plain[role])
-    for part in by_role.get("model", [])[:1]:
-        plain["model"]["weights"] = part.get("weights") or ""
+    for role in ("model", "source"):
+        for part in by_role.get(role, [])[:1] if plain.get(role) else ():
+            plain[role]["weights"] = part.get("weights") or ""
     plain["defense"] = [of("defense", d, i) for i, d in enumerate(plain["defense"])]
     metrics = {_ref(part): part for part in by_role.get("metric", [])}
     plain["metrics"] = [

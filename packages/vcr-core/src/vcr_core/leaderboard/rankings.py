@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from vcr_core.leaderboard.telling_apart import told_apart
 from vcr_core.manifest import component_ref, defense_refs, is_adaptive, is_targeted, table
@@ -22,7 +22,9 @@ from vcr_core.transformation import is_transformation
 if TYPE_CHECKING:
     from vcr_core.leaderboard.submissions import Submission
 
-Knowledge: TypeAlias = Literal["", "asks nothing", "sees the whole system", "sees the bare model"]
+Knowledge: TypeAlias = Literal[
+    "", "asks nothing", "sees the whole system", "sees the bare model", "sees another model"
+]
 
 _OF_THE_DEFENSE = frozenset({
     "attacker_knows_defense", "gradient", "eot", "confirm", "eval_repeats",
@@ -74,6 +76,7 @@ class Ranking:
         videos: how many.
         evaluation_version: of everything that may alter a number.
         settings: what tells it from rankings that would read the same, ``steps = 20``.
+        source: the model that the attack was computed on, ``""`` where it is the ranked one.
         places: the runs.
         pairs: pairs of systems that were compared.
         told_apart: of these, pairs that differ by more than chance explains.
@@ -94,6 +97,7 @@ class Ranking:
     pairs: int
     told_apart: int
     settings: str = ""
+    source: str = ""
 
     @property
     def title(self) -> str:
@@ -101,7 +105,8 @@ class Ranking:
         if not self.attack:
             return "No attack"
         goal = " (targeted)" if self.targeted else ""
-        return f"{self.attack}{goal}, {self.threat}"
+        on = f" on {self.source}" if self.source else ""
+        return f"{self.attack}{on}{goal}, {self.threat}"
 
     @property
     def setting(self) -> str:
@@ -144,6 +149,7 @@ def shared_by(manifest: Mapping[str, Any]) -> dict[str, Any]:
         "label_space": facts.get("label_space"),
         **_flat("dataset", {k: v for k, v in chosen.items() if k not in _OF_THE_CHOICE}),
         **_flat("attack", table(manifest, "attack") if attacked else {}),
+        **_flat("source", table(manifest, "source") if attacked else {}),
         **_flat("threat", threat),
         **_flat("protocol", protocol),
         "knowledge": knowledge_of(manifest),
@@ -156,6 +162,8 @@ def knowledge_of(manifest: Mapping[str, Any]) -> Knowledge:
         return ""
     if is_transformation(manifest):
         return "asks nothing"
+    if component_ref(manifest, "source"):
+        return "sees another model"
     if not defense_refs(manifest) or is_adaptive(manifest):
         return "sees the whole system"
     return "sees the bare model"
@@ -193,6 +201,7 @@ def _ranking(key: str, members: Sequence[Submission]) -> Ranking:
         fingerprint=str(shared.get("fingerprint") or ""),
         videos=len({video for batch in manifest.get("batches") or () for video in batch}),
         evaluation_version=shared.get("evaluation_version"),
+        source=component_ref(manifest, "source") if attacked else "",
         places=places,
         pairs=pairs,
         told_apart=told,
@@ -254,8 +263,7 @@ def _order(one: Ranking) -> tuple[Any, ...]:
     return (
         one.dataset, str(one.evaluation_version), -one.videos, one.fingerprint,
         bool(one.attack), one.attack, one.targeted, norm, eps or 0.0,
-        ("", "sees the whole system", "sees the bare model", "asks nothing").index(one.knowledge),
-        one.settings, one.id,
+        get_args(Knowledge).index(one.knowledge), one.source, one.settings, one.id,
     )  # fmt: skip
 
 

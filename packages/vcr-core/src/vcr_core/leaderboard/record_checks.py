@@ -109,6 +109,7 @@ class _Judge:
         # Who asks nothing of a model finds no video ineligible and is no attacker.
         self._aims = self._attacked and not is_transformation(manifest)
         self._defended = is_adaptive(manifest)
+        self._transferred = bool(component_ref(manifest, "source"))
 
     def __call__(self, record: Mapping[str, Any]) -> Iterator[str]:
         label = record.get("label")
@@ -136,6 +137,9 @@ class _Judge:
                 yield name, found
 
     def _eligibility(self, record: Mapping[str, Any]) -> Iterator[str]:
+        if self._transferred:
+            yield from _source_problems(record)
+            return
         # Behind a defense the attack may have looked through other parameters, or other draws.
         if self._defended or not record.get("clean"):
             return
@@ -162,6 +166,21 @@ class _Judge:
                 f"success is given as {said[0]} of {said[1]} draws; its predictions say {n} of "
                 f"{len(corners)}"
             )
+
+
+def _source_problems(record: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a record says against itself about the model that the attack was computed on."""
+    right, lost = outcomes.source_right(record), outcomes.source_lost(record)
+    if right is None:
+        yield "attacked on another model, without a prediction of that model"
+    elif record["status"] == "ok" and not right:
+        yield "attacked although the source was wrong before"
+    elif record["status"] == "ineligible" and right:
+        yield "called ineligible although the source was right before"
+    elif record["status"] == "ok":
+        said = (record["source"].get("success") or {}).get("changed")
+        if bool(said) != bool(lost):
+            yield f"success on the source is given as {said}; its predictions say {bool(lost)}"
 
 
 def _corner_problems(

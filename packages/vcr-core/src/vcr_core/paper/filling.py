@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from vcr_core import outcomes
-from vcr_core.manifest import component_ref, defense_refs, is_adaptive, is_targeted, table
+from vcr_core.manifest import (
+    attack_name,
+    component_ref,
+    defense_refs,
+    is_adaptive,
+    is_targeted,
+    table,
+)
 from vcr_core.paper.published import DATASET, EPS, names
 
 if TYPE_CHECKING:
@@ -61,7 +68,7 @@ def place(run: RunView) -> Placed:
     """Return where an attacked run belongs."""
     manifest = run.manifest
     known = names()
-    model, attack = component_ref(manifest, "model"), component_ref(manifest, "attack")
+    model, attack = component_ref(manifest, "model"), attack_name(manifest)
     defenses = defense_refs(manifest)
     model_row, attack_column = known.model(model), known.attack(attack)
     joined = " → ".join(defenses)
@@ -70,6 +77,8 @@ def place(run: RunView) -> Placed:
     dataset = component_ref(manifest, "dataset")
     if dataset != DATASET:
         reason = f"on {dataset}, not {DATASET}"
+    elif component_ref(manifest, "source"):
+        reason = "attacked on another model; the paper's attacks are white-box or query the model"
     elif model_row is None:
         reason = f"{model} is not in the paper"
     elif attack_column is None:

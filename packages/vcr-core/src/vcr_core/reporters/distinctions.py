@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from vcr_core.summary import RunView
 
 _SHOWN_ANYWAY = frozenset(
-    {"threat.eps", "threat.norm", "threat.targeted", "protocol.attacker_knows_defense"}
+    {
+        "threat.eps",
+        "threat.norm",
+        "threat.targeted",
+        "protocol.attacker_knows_defense",
+        "source.name",
+    }
 )
 
 
@@ -27,9 +33,8 @@ def with_details(pairs: Sequence[tuple[Row, RunView]]) -> list[tuple[Row, RunVie
     settings = [_settings(run) for _, run in pairs]
     families: dict[tuple[Any, ...], list[int]] = defaultdict(list)
     for index, (row, _) in enumerate(pairs):
-        families[(row.dataset, row.attack, row.targeted, row.norm, row.defense, row.adaptive)] += [
-            index
-        ]
+        attack = (row.attack, row.source, row.targeted, row.norm)
+        families[(row.dataset, *attack, row.defense, row.adaptive)] += [index]
     details = [""] * len(pairs)
     for members in families.values():
         for name in sorted(_needed(members, pairs, settings)):

@@ -19,6 +19,8 @@ PARETO = "pareto_front"
 
 EXTRA_TITLES: dict[str, str] = {
     WORSE: "Worse of both %",
+    "transfer_rate": "Transfer %",
+    "transfer_rate_targeted": "Transfer to the target %",
     "clean_abstention_rate": "Abstains, clean %",
     "attacked_abstention_rate": "Abstains, attacked %",
     "certified_accuracy": "Certified %",
@@ -30,11 +32,19 @@ EXTRA_TITLES: dict[str, str] = {
 }
 """Column titles in the order of the columns."""
 
-_RATES = ("clean_abstention_rate", "attacked_abstention_rate", "certified_accuracy")
+_RATES = (
+    "transfer_rate", "transfer_rate_targeted", "clean_abstention_rate",
+    "attacked_abstention_rate", "certified_accuracy",
+)  # fmt: skip
 
 LEGEND_WORSE = (
     "Worse of both: the lower robust accuracy of the defended model under this attack, with and "
     "without knowledge of the defense. It is the one to quote."
+)
+LEGEND_TRANSFER = (
+    "Transfer: the attack was computed on the model after “on” and shown to the other one; of the "
+    "videos that both had right, those that this one then gets wrong, without its defense. Its "
+    "accuracies are on the frames of the attacked model, and queries are what that one was asked."
 )
 LEGEND_ABSTENTION = (
     "An abstention counts as wrong in accuracies and as no success of the attack in success rates."
@@ -102,6 +112,8 @@ def extra_legends(rows: Sequence[Row]) -> list[str]:
         found.append(LEGEND_OWN_LABELS)
     if WORSE in names:
         found.append(LEGEND_WORSE)
+    if "transfer_rate" in names:
+        found.append(LEGEND_TRANSFER)
     if "clean_abstention_rate" in names:
         found.append(LEGEND_ABSTENTION)
     if "certified_accuracy" in names:

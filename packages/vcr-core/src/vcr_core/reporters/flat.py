@@ -24,7 +24,8 @@ def flat_rows(rows: Sequence[Row]) -> list[dict[str, Any]]:
     would mean nothing, as a robust accuracy without an attack, is ``None`` too.
     """
     names, extras = metric_names(rows), extra_names(rows)
-    return [_flat(row, names, extras) for row in rows]
+    has_source = any(row.source for row in rows)
+    return [_flat(row, names, extras, has_source=has_source) for row in rows]
 
 
 def delimited(rows: Sequence[Row], *, delimiter: str, missing: str) -> str:
@@ -48,7 +49,9 @@ def delimited(rows: Sequence[Row], *, delimiter: str, missing: str) -> str:
     return buffer.getvalue()
 
 
-def _flat(row: Row, names: Sequence[str], extras: Sequence[str]) -> dict[str, Any]:
+def _flat(
+    row: Row, names: Sequence[str], extras: Sequence[str], *, has_source: bool
+) -> dict[str, Any]:
     headline = row.headline
     cells: dict[str, Cell] = {
         "headline_clean_accuracy": headline.clean,
@@ -68,7 +71,8 @@ def _flat(row: Row, names: Sequence[str], extras: Sequence[str]) -> dict[str, An
         "run": row.run,
         "dataset": row.dataset,
         "model": row.model,
-        "attack": row.attack,
+        "attack": row.attack_name,
+        **({"source": row.source or None} if has_source else {}),
         "detail": row.detail,
         "defense": row.defense,
         "adaptive": row.adaptive,

@@ -21,6 +21,7 @@ from vcr_core.reporters.models_table import MODELS_LEGEND, ModelsTable, models_t
 from vcr_core.reporters.robustness import robustness_report
 from vcr_core.reporters.robustness_text import latex_tables
 from vcr_core.reporters.rows import Row, paired_rows
+from vcr_core.reporters.transfer_matrix import transfer_report
 
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
@@ -60,6 +61,9 @@ class LatexReporter:
         detection = detection_report(ordered)
         if detection is not None:
             tables += latex_tables(detection, escape)
+        transfer = transfer_report(ordered)
+        if transfer is not None:
+            tables += latex_tables(transfer, escape)
         head = "% needs \\usepackage{booktabs} and \\usepackage{multirow}\n"
         return head + "\n".join(tables)
 

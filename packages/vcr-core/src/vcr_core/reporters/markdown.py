@@ -25,6 +25,8 @@ from vcr_core.reporters.models_table import MODELS_LEGEND, ModelsTable, models_t
 from vcr_core.reporters.robustness import robustness_report
 from vcr_core.reporters.robustness_text import markdown_lines
 from vcr_core.reporters.rows import Row, paired_rows
+from vcr_core.reporters.transfer_matrix import TITLE as TRANSFER
+from vcr_core.reporters.transfer_matrix import transfer_report
 
 if TYPE_CHECKING:
     from vcr_core.summary import RunView
@@ -57,6 +59,9 @@ class MarkdownReporter:
         detection = detection_report(ordered)
         if detection is not None:
             lines += markdown_lines(detection, escape, DETECTION)
+        transfer = transfer_report(ordered)
+        if transfer is not None:
+            lines += markdown_lines(transfer, escape, TRANSFER)
         for table in models_tables(ordered):
             lines += [f"## {escape(table.title)}", "", *_models(table), ""]
         found = matrices(ordered)

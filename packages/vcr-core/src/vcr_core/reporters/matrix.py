@@ -290,9 +290,11 @@ def _pooled(terms: Iterable[Term], models: int) -> Term:
 
 
 def _of(table: _Table, defense: str) -> list[tuple[Row, RunView]]:
-    return [
+    """Return the runs of a defense, those on the frames of another model last."""
+    runs = [
         found
         for (name, _), pair in sorted(table.runs.items())
         if name == defense
         for found in pair.values()
     ]
+    return sorted(runs, key=lambda found: bool(found[0].source))

@@ -58,7 +58,9 @@ def models_tables(ordered: Sequence[tuple[Row, RunView]]) -> list[ModelsTable]:
     places: dict[str, dict[tuple[str, tuple[str, str]], tuple[Row, RunView]]] = {}
     for row, run in ordered:
         # Shifts, corruptions and tampering are no attacks; they have tables of their own.
-        if row.attack != NONE and row.defense == NONE and not is_transformation(run.manifest):
+        # And attacks on another model have a matrix of their own.
+        is_usual = row.attack != NONE and row.defense == NONE and not row.source
+        if is_usual and not is_transformation(run.manifest):
             attack = (row.attack_text, row.threat)
             places.setdefault(row.dataset, {}).setdefault((row.model, attack), (row, run))
     tables = []

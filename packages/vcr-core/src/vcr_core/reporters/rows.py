@@ -53,6 +53,7 @@ class Row:
         dataset: dataset reference, and whose labels count where they are not its own.
         model: model reference.
         attack: attack reference, or ``none``.
+        source: the model that the attack was computed on, ``""`` where it is the evaluated one.
         defense: defense references joined in the order in which they apply, or ``none``.
         adaptive: whether the attacker knows the defense; ``None`` without attack or defense.
         threat: the constraint in words, e.g. ``L∞ 8/255``.
@@ -103,6 +104,7 @@ class Row:
     extras: Mapping[str, Cell] = field(default_factory=dict)
     certificate: Mapping[str, Any] | None = None
     own_labels: bool = False
+    source: str = ""
 
     @property
     def headline_defended(self) -> bool:
@@ -128,10 +130,15 @@ class Row:
         return MISSING if self.adaptive is None else ("yes" if self.adaptive else "no")
 
     @property
+    def attack_name(self) -> str:
+        """Attack with the model that it was computed on, where that is another one."""
+        return f"{self.attack} on {self.source}" if self.source else self.attack
+
+    @property
     def attack_text(self) -> str:
         """Attack with its goal, where it is targeted, and what tells the run from others."""
         words = ", ".join(filter(None, ("targeted" if self.targeted else "", self.detail)))
-        return f"{self.attack} ({words})" if words else self.attack
+        return f"{self.attack_name} ({words})" if words else self.attack_name
 
 
 def make_rows(runs: Iterable[RunView]) -> list[Row]:
@@ -201,6 +208,7 @@ def make_row(run: RunView) -> Row:
         extras=extra_cells(run.summary),
         certificate=run.summary.get("certificate"),
         own_labels=has_own_labels(manifest),
+        source=component_ref(manifest, "source"),
     )
 
 
@@ -304,7 +312,7 @@ def sort_key(row: Row) -> tuple[Any, ...]:
     """Return what orders rows: dataset, attack, threat, then the best robust accuracy first."""
     robust = row.headline.robust.value
     return (
-        row.dataset, row.attack != NONE, row.attack, row.targeted, row.detail,
+        row.dataset, row.attack != NONE, row.attack, row.source, row.targeted, row.detail,
         row.norm, row.eps or 0.0,
         robust is None, -(robust or 0.0), row.model, row.defense, row.run,
     )  # fmt: skip

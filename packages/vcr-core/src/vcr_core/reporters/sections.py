@@ -26,6 +26,8 @@ from vcr_core.reporters.robustness import robustness_report
 from vcr_core.reporters.rows import Row, run_title
 from vcr_core.reporters.script_data import json_for_script
 from vcr_core.reporters.trade_offs import trade_offs
+from vcr_core.reporters.transfer_matrix import TITLE as TRANSFER
+from vcr_core.reporters.transfer_matrix import transfer_report
 from vcr_core.reporters.video_data import drill_down
 
 if TYPE_CHECKING:
@@ -114,6 +116,19 @@ def _models(ordered: Ordered, _: Options) -> Section | None:
     )
 
 
+def _transfer(ordered: Ordered, _: Options) -> Section | None:
+    found = transfer_report(ordered)
+    if found is None:
+        return None
+    return Section(
+        anchor="transfer",
+        title=TRANSFER,
+        short="Transfer",
+        partial="robustness.html",
+        context={"report": found},
+    )
+
+
 def _matrices(ordered: Ordered, _: Options) -> Section | None:
     found = matrices(ordered)
     if not found:
@@ -156,12 +171,12 @@ def _curves(ordered: Ordered, _: Options) -> Section | None:
 
 
 def _queries(ordered: Ordered, _: Options) -> Section | None:
-    series, panels = query_panels(ordered)
+    series, panels = query_panels(_white_box(ordered))
     return _charts("queries", "Attack success over queries", "Success over queries", series, panels)
 
 
 def _trade_offs(ordered: Ordered, _: Options) -> Section | None:
-    series, panels = trade_offs(ordered)
+    series, panels = trade_offs(_white_box(ordered))
     return _charts(
         "cost", "Cost against robustness", "Cost", series, panels, partial="trade_offs.html"
     )
@@ -174,7 +189,13 @@ def _certified(ordered: Ordered, _: Options) -> Section | None:
     return _charts("certified", title, "Certified accuracy", series, panels, note=note)
 
 
+def _white_box(ordered: Ordered) -> Ordered:
+    """Return runs without those whose queries and attack went to another model."""
+    return [(row, run) for row, run in ordered if not row.source]
+
+
 def _bars(ordered: Ordered, _: Options) -> Section | None:
+    ordered = _white_box(ordered)
     holds = {
         row.run: definitions.holds(
             "defended_robust_accuracy" if row.defended else "robust_accuracy", run.records
@@ -238,6 +259,7 @@ SECTIONS: tuple[Callable[[Ordered, Options], Section | None], ...] = (
     _problems,
     _robustness,
     _models,
+    _transfer,
     _matrices,
     _bars,
     _curves,

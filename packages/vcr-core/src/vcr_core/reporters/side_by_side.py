@@ -150,8 +150,13 @@ def setting_text(setting: Mapping[str, Any]) -> str:
 
 
 def _on_usual_videos(ordered: Sequence[tuple[Row, RunView]]) -> list[tuple[Row, RunView]]:
-    """Return clean and attacked runs on the videos that most of them use."""
-    pairs = [pair for pair in ordered if not is_transformation(pair[1].manifest)]
+    """Return clean and attacked runs on the videos that most of them use.
+
+    Attacks that were computed on another model are left out.
+    """
+    pairs = [
+        (row, run) for row, run in ordered if not is_transformation(run.manifest) and not row.source
+    ]
     keys = [json.dumps(dict(table(run.manifest, "dataset")), sort_keys=True) for _, run in pairs]
     if not keys:
         return []

@@ -27,6 +27,7 @@ from vcr_core.reporters.flat import delimited
 from vcr_core.reporters.robustness import robustness_report
 from vcr_core.reporters.robustness_text import draw
 from vcr_core.reporters.rows import Row, make_rows, paired_rows
+from vcr_core.reporters.transfer_matrix import transfer_report
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,6 +63,9 @@ class TerminalReporter:
         detection = detection_report(ordered)
         if detection is not None:
             draw(detection, console)
+        transfer = transfer_report(ordered)
+        if transfer is not None:
+            draw(transfer, console)
 
     def text(self, runs: Sequence[RunView]) -> str:
         """Return the tab-separated form."""
