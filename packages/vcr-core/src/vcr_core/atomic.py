@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcr_core.errors import StoreError
+from vcr_core.storage import writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +30,13 @@ def replacing(path: Path | str) -> Iterator[Path]:
         An existing empty file beside ``path``, with the same suffix.
 
     Raises:
-        OSError: if the folder cannot be written to; ``path`` is untouched.
+        StorageRefused: if the folder cannot be written to; ``path`` is untouched.
     """
-    path = Path(path)
+    with writing(path):
+        yield from _replacing(Path(path))
+
+
+def _replacing(path: Path) -> Iterator[Path]:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(
         prefix=f".{path.name}.", suffix=f".tmp{path.suffix}", dir=path.parent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 from vcr_core.atomic import sync_folder, to_json
 from vcr_core.errors import StoreError
 from vcr_core.record_schema import RECORD_FIELDS, RECORD_SCHEMA
+from vcr_core.storage import writing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -50,6 +52,7 @@ class RecordWriter:
         self._fsync_every = fsync_every
         self._unsynced = 0
         self._handle: int | None = None
+        self._closed = False
         self.path = self._asked
         self.count = 0
         self._open()
@@ -58,24 +61,20 @@ class RecordWriter:
         """Write ``records`` together, in this order.
 
         Raises:
-            StoreError: if a record holds NaN, an infinity or something that is not plain data, if
-                its line is longer than 64 kB however it is shortened, or if the disk
-                takes only a part. Nothing of the call is counted as written then.
+            StoreError: if a record holds NaN, an infinity or something that is not plain data, or
+                if its line is longer than 64 kB however it is shortened.
+            StorageRefused: if the disk takes only a part. Nothing of the call is counted as
+                written then.
         """
-        if self._handle is None:
+        if self._closed:
             raise StoreError(f"{self.path}: the record file is closed")
         if not records:
             return
+        if self._handle is None:
+            self._open()
         data = b"".join(encode_record(record) for record in records)
-        try:
-            written = os.write(self._handle, data)
-        except OSError as error:
-            self._roll()
-            raise StoreError(f"{self.path}: cannot write records: {error}") from error
-        if written != len(data):
-            torn = self.path
-            self._roll()
-            raise StoreError(f"{torn}: only {written} of {len(data)} bytes fitted on the disk")
+        with writing(self.path):
+            self._write(data)
         self.count += len(records)
         self._unsynced += len(records)
         if self._unsynced >= self._fsync_every:
@@ -84,11 +83,13 @@ class RecordWriter:
     def sync(self) -> None:
         """Force what was written to the disk."""
         if self._handle is not None and self._unsynced:
-            os.fsync(self._handle)
+            with writing(self.path):
+                os.fsync(self._handle)
             self._unsynced = 0
 
     def close(self) -> None:
         """Sync and close; a second call does nothing."""
+        self._closed = True
         if self._handle is not None:
             self.sync()
             os.close(self._handle)
@@ -107,24 +108,38 @@ class RecordWriter:
         """Close the file."""
         self.close()
 
+    def _write(self, data: bytes) -> None:
+        handle = self._handle
+        if handle is None:
+            raise AssertionError("append has looked")
+        try:
+            written = os.write(handle, data)
+        except OSError:
+            self._leave()
+            raise
+        if written != len(data):
+            self._leave()
+            raise OSError(errno.ENOSPC, f"only {written} of {len(data)} bytes fitted on the disk")
+
     def _open(self) -> None:
         folder = self._asked.parent
-        folder.mkdir(parents=True, exist_ok=True)
+        with writing(self._asked):
+            folder.mkdir(parents=True, exist_ok=True)
         number = 0
         while _is_torn(self.path):
             number += 1
             # "_" sorts after ".", so the continuation is read after the file it continues.
             self.path = self._asked.with_name(f"{self._asked.stem}_{number}{self._asked.suffix}")
-        self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        with writing(self.path):
+            self._handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
         sync_folder(folder)
 
-    def _roll(self) -> None:
-        """Leave a file whose end is uncertain."""
+    def _leave(self) -> None:
+        """Leave a file whose end is uncertain; the next record goes into another one."""
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
         self._unsynced = 0
-        self._open()
 
 
 def encode_record(record: Mapping[str, Any]) -> bytes:

@@ -8,6 +8,7 @@ import sys
 import time
 from typing import Any
 
+import torch
 from torch import Tensor
 from vcr_core.testing.toys.attacks import SignDescent
 
@@ -39,5 +40,10 @@ def trouble(what: str) -> None:
         case "hang-in-native-code":
             signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM})
             time.sleep(3600)
+        case "no-memory":
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB")
+        case "clock":
+            wrong, right = (86_400.0 if os.getpid() % 2 else -86_400.0), time.time
+            time.time = lambda: right() + wrong
         case "print":
             print(NOISE, flush=True)

@@ -14,6 +14,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from vcr_core.storage import writing
+
 try:
     import fcntl
 except ImportError:  # Windows
@@ -45,11 +47,12 @@ class Claims:
 
     def __init__(self, folder: Path) -> None:
         path = claims_path(folder)
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         self._handle: int | None = None
-        if fcntl is not None:
-            self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if fcntl is not None:
+                self._handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
 
     def take(self, batch: int) -> bool:
         """Return whether this process has the batch now; never waits.

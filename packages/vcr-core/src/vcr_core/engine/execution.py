@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from vcr_core.plan import pending_batches
 from vcr_core.plugins import registry
 from vcr_core.protocols import ShardStatus
 from vcr_core.records import read_records
+from vcr_core.storage import StorageRefused
 from vcr_core.summary import write_summary
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
     from vcr_core.engine.run import Run
     from vcr_core.manifest import RunStatus
+
+logger = logging.getLogger(__name__)
 
 INTERRUPTED = "interrupted"
 """The message of a shard that somebody asked to stop."""
@@ -89,7 +93,7 @@ def execute(run: Run, *, reverse: bool = False, shelf: ModelShelf | None = None)
             message = INTERRUPTED if made.interrupted else made.stopped
             heard.take(ShardStatus(task, ok=not message, message=message))
     except BaseException as error:
-        finish_manifest(run.folder, "failed" if isinstance(error, Exception) else "interrupted")
+        _give_up([run.folder], error)
         raise
     return _finish(run, heard)
 
@@ -119,6 +123,8 @@ def in_turn(
     for run in runs:
         try:
             outcome = one(run, shelf) if one else execute(run, shelf=shelf)
+        except StorageRefused:
+            raise  # the next run could not be stored, either
         except VcrError as error:
             outcome = Outcome("failed", error.exit_code, {}, str(error))
         yield run, outcome
@@ -154,9 +160,14 @@ def _together(runs: Sequence[Run]) -> Iterator[tuple[Run, Outcome]]:
         yield run, _finish(run, heard[folder])
 
 
-def _give_up(runs: dict[Path, Run], error: BaseException) -> None:
-    for folder in runs:
-        finish_manifest(folder, "failed" if isinstance(error, Exception) else "interrupted")
+def _give_up(folders: Iterable[Path], error: BaseException) -> None:
+    """Write how runs ended, if the disk still takes it."""
+    status: RunStatus = "failed" if isinstance(error, Exception) else "interrupted"
+    for folder in folders:
+        try:
+            finish_manifest(folder, status)
+        except StorageRefused as refused:
+            logger.warning("%s", refused)
 
 
 def _begin(run: Run) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import platform
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+logger = logging.getLogger(__name__)
 
 
 class Flight:
@@ -21,7 +24,7 @@ class Flight:
 
     def __init__(self, folder: Path, name: str) -> None:
         self._path = flight_path(folder, name)
-        self._path.parent.mkdir(exist_ok=True)
+        self._silent = False
         self.batch = -1
 
     def stage(self, stage: str, videos: Sequence[str]) -> None:
@@ -36,8 +39,15 @@ class Flight:
         }
         # Replaced whole, but not forced to the disk: it need not outlive the machine.
         fresh = self._path.with_suffix(".new")
-        fresh.write_text(json.dumps(said), encoding="utf-8")
-        fresh.replace(self._path)
+        try:
+            fresh.write_text(json.dumps(said), encoding="utf-8")
+            fresh.replace(self._path)
+        except OSError as error:
+            # Nobody's video fails because this cannot be said; records that cannot be written end
+            # the share.
+            if not self._silent:
+                logger.warning("%s: cannot be written: %s", self._path, error)
+            self._silent = True
 
     def clear(self) -> None:
         """Say that nothing is in hand."""

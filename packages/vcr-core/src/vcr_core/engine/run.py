@@ -30,6 +30,7 @@ from vcr_core.plan import pending_batches, plan_batches, retry_limit
 from vcr_core.plugins import registry
 from vcr_core.records import read_records
 from vcr_core.specs import AttackSpec, ModelSpec
+from vcr_core.storage import writing
 from vcr_core.weights.places import folders_of
 
 if TYPE_CHECKING:
@@ -151,7 +152,8 @@ def open_run(
                 for f in registry().failures
             ],
         )  # fmt: skip
-        where.mkdir(parents=True, exist_ok=True)
+        with writing(where):
+            where.mkdir(parents=True, exist_ok=True)
         write_text(where / "resolved.toml", resolved.toml)
         write_manifest(where, manifest)
     write_machine(where, experiment)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcr_core.errors import VcrError
 from vcr_core.protocols import ShardStatus
+from vcr_core.storage import StorageRefused
 
 if TYPE_CHECKING:
     from vcr_core.engine.model_shelf import ModelShelf
@@ -53,23 +55,25 @@ def work_through(tasks: Sequence[ShardTask]) -> Iterator[ShardStatus]:
     from vcr_core.engine.model_shelf import ModelShelf
 
     shelf = ModelShelf()
-    later: list[ShardTask] = []
-    for position, task in enumerate(tasks):
-        status, elsewhere = _attempt(task, shelf, wait=False)
-        if elsewhere:
-            later.append(task)
+    left = deque((task, False) for task in tasks)
+    while left:
+        task, wait = left.popleft()
+        try:
+            status = _attempt(task, shelf, wait=wait)
+            over = status is not None and status.message == INTERRUPTED
+        except StorageRefused as error:  # the next run could not be stored, either
+            status, over = ShardStatus(task, ok=False, message=str(error)), True
+        if status is None:
+            left.append((task, True))
             continue
         yield status
-        if status.message == INTERRUPTED:
-            yield from (
-                ShardStatus(t, False, INTERRUPTED) for t in [*later, *tasks[position + 1 :]]
-            )
+        if over:
+            yield from (ShardStatus(t, ok=False, message=status.message) for t, _ in left)
             return
-    for task in later:
-        yield _attempt(task, shelf, wait=True)[0]
 
 
-def _attempt(task: ShardTask, shelf: ModelShelf, *, wait: bool) -> tuple[ShardStatus, int]:
+def _attempt(task: ShardTask, shelf: ModelShelf, *, wait: bool) -> ShardStatus | None:
+    """Return how a shard ended; ``None`` if all that is left of it is in other hands."""
     import msgspec
 
     from vcr_core.config.resolve import resolve_run
@@ -80,11 +84,15 @@ def _attempt(task: ShardTask, shelf: ModelShelf, *, wait: bool) -> tuple[ShardSt
         experiment = resolve_run(run_document(task.folder)).experiment
         runtime = msgspec.structs.replace(experiment.runtime, device=task.device)
         outcome = run_shard(task, replace(experiment, runtime=runtime), shelf=shelf, wait=wait)
+    except StorageRefused:
+        raise
     except VcrError as error:
         logger.error("%s: %s", task.folder, error)
-        return ShardStatus(task, ok=False, message=str(error)), 0
+        return ShardStatus(task, ok=False, message=str(error))
+    if outcome.elsewhere and not wait:
+        return None
     message = INTERRUPTED if outcome.interrupted else outcome.stopped
-    return ShardStatus(task, ok=not message, message=message), outcome.elsewhere
+    return ShardStatus(task, ok=not message, message=message)
 
 
 @dataclass(slots=True)
