@@ -64,12 +64,12 @@ def test_info_of_a_component_without_parameters(vcr):
 
 
 def test_info_as_json(vcr):
-    data = json.loads(vcr("info", "vcr-core/inline", "--json").out)
-    assert data["component"]["name"] == "inline"
+    data = json.loads(vcr("info", "vcr-core/slurm", "--json").out)
+    assert data["component"]["name"] == "slurm"
     assert data["component"]["distribution"] == "vcr-core"
-    workers = {param["name"]: param for param in data["parameters"]}["workers"]
-    assert set(workers) == {"name", "type", "allowed", "default", "required", "description"}
-    assert (workers["type"], workers["default"]) == ("integer", 0)
+    cpus = {param["name"]: param for param in data["parameters"]}["cpus"]
+    assert set(cpus) == {"name", "type", "allowed", "default", "required", "description"}
+    assert (cpus["type"], cpus["default"]) == ("integer", 1)
 
 
 def test_info_of_an_unknown_component(vcr):
