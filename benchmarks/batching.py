@@ -1,4 +1,4 @@
-"""CPU time a video in a batch of 8 over one by one, and what a batch changes in the results.
+"""Time a video in a batch of 8 over one by one, and what a batch changes in the results.
 
 I-FGSM with 10 steps through the whole contest, without metrics. A video's result must not depend on
 its neighbours: predictions, successes and stored values are compared. A network's sums may be
@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import statistics
 import sys
-import time
 
 import torch
 import vcr_core as vcr
+from device import DEVICE, clock
 from vcr_core.config.objects import resolve_objects
 from vcr_core.engine.contest import Contest, Result
 from vcr_core.engine.decode import decode
@@ -33,7 +33,7 @@ def main() -> None:
     for reference in sys.argv[1:] or ["tiny-r3d", "tiny-r2plus1d", "tiny-tsm", "tiny-vit"]:
         tables = {
             "threat": {"norm": "linf", "eps": EPS},
-            "runtime": {"device": "cpu", "threads": 1},
+            "runtime": {"device": DEVICE, "threads": 1},
         }
         attack = vcr.load("attack", "ifgsm", steps=STEPS)
         resolved, parts = resolve_objects(
@@ -52,9 +52,9 @@ def main() -> None:
         seconds: dict[str, list[float]] = {name: [] for name in ways}
         for _ in range(ROUNDS):
             for name, groups in ways.items():
-                started = time.process_time()
+                started = clock()
                 run(groups)
-                seconds[name].append(time.process_time() - started)
+                seconds[name].append(clock() - started)
         ratios = [a / b for a, b in zip(*seconds.values(), strict=True)]
         pairs = [
             (a, b)
