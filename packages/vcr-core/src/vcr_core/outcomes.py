@@ -60,7 +60,7 @@ def clean_right(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> 
     With ``any`` and ``majority`` the clean side is decided by the majority of its draws: a video
     is the attack's to win only if the system usually gets it right.
     """
-    right = [is_right(record, corner) for corner in clean_corners(record, defended=defended)]
+    right = _right(record, clean_corners(record, defended=defended))
     if not right:
         return None
     return sum(right) / len(right) if draws == "mean" else float(2 * sum(right) > len(right))
@@ -72,8 +72,8 @@ def stays_right(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> 
     Draw ``r`` of the attacked side belongs to draw ``r`` of the clean side where both have equally
     many; otherwise every pair counts.
     """
-    clean = [is_right(record, corner) for corner in clean_corners(record, defended=defended)]
-    attacked = [is_right(record, corner) for corner in attacked_corners(record, defended=defended)]
+    clean = _right(record, clean_corners(record, defended=defended))
+    attacked = _right(record, attacked_corners(record, defended=defended))
     if not clean or not attacked:
         return None
     if draws == "mean":
@@ -89,8 +89,8 @@ def is_lost(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> floa
     What neither stays right nor is lost is an abstention: the system made no mistake, and no
     prediction either. Draws pair up as in :func:`stays_right`; a tie is the attack's.
     """
-    clean = [is_right(record, corner) for corner in clean_corners(record, defended=defended)]
-    misled = [is_misled(record, corner) for corner in attacked_corners(record, defended=defended)]
+    clean = _right(record, clean_corners(record, defended=defended))
+    misled = _misled(record, attacked_corners(record, defended=defended))
     if not clean or not misled:
         return None
     if draws == "mean":
@@ -190,23 +190,40 @@ def succeeded(record: RecordMap) -> bool:
 
 def draw_count(records: Sequence[RecordMap]) -> int:
     """Return the largest number of draws of any corner, at least 1."""
-    return max(
-        (
-            len(corners)
-            for record in records
-            for corners in (
-                clean_corners(record, defended=True),
-                attacked_corners(record, defended=True),
-            )
-        ),
-        default=1,
-    ) or 1  # fmt: skip
+    lists = (
+        found
+        for record in records
+        for name in ("clean_defended", "attacked_defended")
+        if isinstance(found := record.get(name), list)
+    )
+    return max((len(_corners(found)) for found in lists if len(found) > 1), default=1) or 1
+
+
+def _right(record: RecordMap, corners: Sequence[Corner]) -> list[bool]:
+    """Return :func:`is_right` of each; in one go, as reports ask this of every record often."""
+    label = record.get("label")
+    predictions = [corner.get("pred") for corner in corners]
+    return [pred is not None and pred == label for pred in predictions]
+
+
+def _misled(record: RecordMap, corners: Sequence[Corner]) -> list[bool]:
+    """Return :func:`is_misled` of each."""
+    label = record.get("label")
+    predictions = [corner.get("pred") for corner in corners]
+    return [pred is not None and pred != label for pred in predictions]
 
 
 def _corners(value: Any) -> list[Corner]:
-    if isinstance(value, Mapping):
+    if value is None:
+        return []
+    if _is_mapping(value):
         return [value]
-    return [corner for corner in value or () if isinstance(corner, Mapping)]
+    return [corner for corner in value or () if _is_mapping(corner)]
+
+
+def _is_mapping(value: Any) -> bool:
+    # A dictionary is what JSON makes of an object; the general question takes ten times as long.
+    return type(value) is dict or isinstance(value, Mapping)
 
 
 def _share(
@@ -222,6 +239,8 @@ def _share(
 
 def _both(first: Sequence[bool], second: Sequence[bool]) -> float:
     """Return how often both hold, over draws that belong together or else over all pairs."""
+    if len(first) == len(second) == 1:
+        return float(first[0] and second[0])
     if len(first) == len(second):
         pairs = list(zip(first, second, strict=True))
     else:

@@ -8,6 +8,9 @@ from itertools import repeat
 from operator import add
 from typing import TYPE_CHECKING, Any, cast
 
+_ROWS = 16
+"""So many rows of 2,000 places and values stay in the second cache of a processor."""
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -42,6 +45,29 @@ def resampled_sums(
             for picked in _draws(n, resamples, seed)
         ]
     return list(zip(*(_sums(column, drawn).tolist() for column in columns), strict=True))
+
+
+def resampled_ratios(
+    nums: Sequence[float], dens: Sequence[float], resamples: int, seed: int
+) -> list[float]:
+    """Return ``sum(nums) / sum(dens)`` of every resample with ``sum(dens) > 0``, smallest first.
+
+    Arguments and sums are those of :func:`resampled_sums`.
+
+    Example:
+        >>> resampled_ratios([1.0, 1.0], [2.0, 2.0], 2, seed=0)
+        [0.5, 0.5]
+    """
+    try:
+        drawn = _drawn_array(len(nums), resamples, seed)
+    except ImportError:
+        sums = resampled_sums([nums, dens], resamples, seed)
+        return sorted(num / den for num, den in sums if den > 0)
+    num, den = _sums(nums, drawn), _sums(dens, drawn)
+    used = den > 0
+    ratios = num[used] / den[used]
+    ratios.sort()
+    return cast("list[float]", ratios.tolist())
 
 
 def resampled_times(n: int, resamples: int, seed: int) -> Sequence[Sequence[int]]:
@@ -95,6 +121,15 @@ def _sums(column: Sequence[float], drawn: NDArray[np.int32]) -> NDArray[Any]:
         # Whole numbers add up without rounding.
         return np.full(drawn.shape[1], values[0] * len(values))
     total = np.zeros(drawn.shape[1])
-    for row in drawn:
-        total += values[row]
+    # Some rows at a time, into the same memory: what numpy would allocate for each row, or for all
+    # of them, takes longer than the additions.
+    places = np.empty((_ROWS, drawn.shape[1]), dtype=np.intp)
+    picked = np.empty((_ROWS, drawn.shape[1]))
+    for start in range(0, len(drawn), _ROWS):
+        rows = drawn[start : start + _ROWS]
+        places[: len(rows)] = rows
+        # "clip" only because numpy buffers the output otherwise; every place is within bounds.
+        np.take(values, places[: len(rows)], out=picked[: len(rows)], mode="clip")
+        for row in picked[: len(rows)]:
+            total += row
     return total

@@ -201,7 +201,22 @@ def _tamper_detection(
 
 def run_facts(manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> frozenset[Need]:
     """Return what a run has (attack, defense, target…), by its manifest and its records."""
-    facts = set(definitions.facts_of(records))
+    return _planned_facts(manifest) | definitions.facts_of(records)
+
+
+def headline_facts(
+    manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> frozenset[Need]:
+    """Return those of :func:`run_facts` that :func:`headline_rates` asks for."""
+    planned = _planned_facts(manifest)
+    return planned | definitions.facts_of(records, among=_HEADLINE_FACTS - planned)
+
+
+_HEADLINE_FACTS: frozenset[Need] = frozenset({"attack", "defense", "target"})
+
+
+def _planned_facts(manifest: Mapping[str, Any]) -> frozenset[Need]:
+    facts: set[Need] = set()
     if component_ref(manifest, "attack"):
         facts.add("attack")
     if defense_refs(manifest):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vcr_core.cli.output import emit_json, emit_table, json_option, note
+from vcr_core.collector import collector_paused
 from vcr_core.errors import StoreError
 from vcr_core.status import run_status
 from vcr_core.summary import find_runs
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 DEFAULT_FOLDER = "results"
 
 _COLUMNS = ("run", "state", "done", "errors", "clean accuracy", "robust accuracy", "last write")
+
+_SHOWN = ("clean_accuracy", "robust_accuracy")
 
 
 @click.command("status", epilog="Example: vcr status results")
@@ -31,7 +34,8 @@ def command(folders: tuple[Path, ...], as_json: bool) -> None:
     are run, state, done/planned, errors, clean accuracy, robust accuracy, last write.
     """
     found = list(dict.fromkeys(run for folder in _places(folders) for run in find_runs(folder)))
-    states = [run_status(folder) for folder in found]
+    with collector_paused():
+        states = [run_status(folder, rates=None if as_json else _SHOWN) for folder in found]
     if as_json:
         emit_json({"schema": 1, "runs": [_plain(state) for state in states]})
         return
