@@ -56,8 +56,11 @@ def terms(name: str, records: Iterable[RecordMap]) -> dict[str, Term]:
         UsageError: for a name that is not defined.
     """
     term = definition(name).term
-    found = ((r["video"], term(r)) for r in records if outcomes.is_evaluated(r))
-    return {video: value for video, value in found if value is not None}
+    return {
+        record["video"]: value
+        for record in records
+        if outcomes.is_evaluated(record) and (value := term(record)) is not None
+    }
 
 
 def holds(name: str, records: Iterable[RecordMap]) -> dict[str, bool]:

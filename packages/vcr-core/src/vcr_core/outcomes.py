@@ -200,30 +200,24 @@ def draw_count(records: Sequence[RecordMap]) -> int:
 
 
 def _right(record: RecordMap, corners: Sequence[Corner]) -> list[bool]:
-    """Return :func:`is_right` of each; in one go, as reports ask this of every record often."""
+    """Return :func:`is_right` of each; in one go, as every rate asks this of every record."""
     label = record.get("label")
-    predictions = [corner.get("pred") for corner in corners]
-    return [pred is not None and pred == label for pred in predictions]
+    return [(pred := c.get("pred")) is not None and pred == label for c in corners]
 
 
 def _misled(record: RecordMap, corners: Sequence[Corner]) -> list[bool]:
     """Return :func:`is_misled` of each."""
     label = record.get("label")
-    predictions = [corner.get("pred") for corner in corners]
-    return [pred is not None and pred != label for pred in predictions]
+    return [(pred := c.get("pred")) is not None and pred != label for c in corners]
 
 
 def _corners(value: Any) -> list[Corner]:
-    if value is None:
-        return []
-    if _is_mapping(value):
-        return [value]
-    return [corner for corner in value or () if _is_mapping(corner)]
-
-
-def _is_mapping(value: Any) -> bool:
     # A dictionary is what JSON makes of an object; the general question takes ten times as long.
-    return type(value) is dict or isinstance(value, Mapping)
+    if type(value) is dict or isinstance(value, Mapping):
+        return [value]
+    if not value:
+        return []
+    return [c for c in value if type(c) is dict or isinstance(c, Mapping)]
 
 
 def _share(

@@ -196,7 +196,8 @@ def read_file(
     if not data.isascii():
         # Not written by us; whoever skips over fields would not see what is wrong with them.
         decode = _refuse
-    records, start = [], 0
+    records: list[dict[str, Any]] = []
+    start = 0
     with memoryview(data) as view:
         # What follows the last newline is a line still being written, or torn by a crash.
         while (end := data.find(b"\n", start)) >= 0:

@@ -8,6 +8,7 @@ from itertools import repeat
 from operator import add
 from typing import TYPE_CHECKING, Any, cast
 
+_BLOCK = 64
 _ROWS = 16
 """So many rows of 2,000 places and values stay in the second cache of a processor."""
 
@@ -99,9 +100,12 @@ def _draws(n: int, resamples: int, seed: int) -> list[list[int]]:
     return [[int(uniform() * n) for _ in repeat(None, n)] for _ in range(resamples)]
 
 
-@lru_cache(maxsize=4)
 def _drawn_array(n: int, resamples: int, seed: int) -> NDArray[np.int32]:
     """Return :func:`_draws` transposed: ``[n, resamples]``. All numbers of a run share them."""
+    return (_few_drawn if n <= _FEW else _many_drawn)(n, resamples, seed)
+
+
+def _draw_array(n: int, resamples: int, seed: int) -> NDArray[np.int32]:
     import numpy as np
 
     # Both generators are MT19937 with the same doubles, once numpy's has the state of Python's.
@@ -109,8 +113,19 @@ def _drawn_array(n: int, resamples: int, seed: int) -> NDArray[np.int32]:
     generator = np.random.RandomState()
     keys = np.array(state[:-1], dtype=np.uint32)
     generator.set_state(("MT19937", keys, state[-1], 0, 0.0))
-    picked = (generator.random_sample((resamples, n)) * n).astype(np.int32)
-    return np.ascontiguousarray(picked.T)
+    drawn = np.empty((n, resamples), dtype=np.int32)
+    # In blocks, which turn around in the cache.
+    for start in range(0, resamples, _BLOCK):
+        uniform = generator.random_sample((min(_BLOCK, resamples - start), n))
+        uniform *= n
+        drawn[:, start : start + _BLOCK] = uniform.T
+    return drawn
+
+
+# Many small runs have many different numbers of videos; a few large ones would fill the memory.
+_FEW = 100
+_few_drawn = lru_cache(maxsize=64)(_draw_array)
+_many_drawn = lru_cache(maxsize=4)(_draw_array)
 
 
 def _sums(column: Sequence[float], drawn: NDArray[np.int32]) -> NDArray[Any]:
