@@ -15,7 +15,6 @@ import contextlib
 import json
 import os
 import random
-import shutil
 import subprocess
 import sys
 import tempfile

@@ -162,10 +162,9 @@ def record_files(folder: Path | str) -> list[Path]:
     """Return the record files of the run in ``folder``, in reading order."""
     inside = Path(folder) / RECORDS_FOLDER
     try:
-        names = os.listdir(inside)
+        return sorted(path for path in inside.iterdir() if path.suffix == ".jsonl")
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return [inside / name for name in sorted(names) if name.endswith(".jsonl")]
 
 
 def raw_records(folder: Path | str) -> list[dict[str, Any]]:

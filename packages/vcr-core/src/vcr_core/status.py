@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -212,7 +211,7 @@ def _last_write(folder: Path) -> float | None:
     times = []
     for path in (folder / MANIFEST_FILE, *record_files(folder)):
         try:
-            times.append(os.stat(path).st_mtime)
+            times.append(path.stat().st_mtime)
         except OSError:
             continue
     return max(times, default=None)
