@@ -205,16 +205,25 @@ def read_file(
     return records
 
 
-def read_records(folder: Path | str) -> list[dict[str, Any]]:
+def read_records(folder: Path | str, *, details: bool = True) -> list[dict[str, Any]]:
     """Return one record per video, its last attempt, ordered by batch and position in it.
 
     The order and the content do not depend on how the run was sharded or interrupted. Unknown
     fields are kept. Works while the run is going on.
 
+    Args:
+        folder: the run folder.
+        details: whether to keep what grows with the length of videos and attacks: the trace, the
+            metrics' values of single frames, seeds and tracebacks. They are most of a record.
+
     Raises:
         StoreError: see :func:`raw_records`.
     """
-    return newest(raw_records(folder))
+    records = newest(raw_records(folder))
+    if not details:
+        for record in records:
+            _drop_details(record)
+    return records
 
 
 def latest(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -234,6 +243,17 @@ def newest(records: Iterable[RecordT]) -> list[RecordT]:
             chosen[video] = (position, record)
     ordered = sorted(chosen.values(), key=lambda found: (_batch(found[1]), found[0]))
     return [record for _, record in ordered]
+
+
+def _drop_details(record: dict[str, Any]) -> None:
+    record.pop("trace", None)
+    record.pop("seeds", None)
+    metrics, error = record.get("metrics"), record.get("error")
+    for reading in metrics.values() if isinstance(metrics, dict) else ():
+        if isinstance(reading, dict):
+            reading.pop("per_frame", None)
+    if isinstance(error, dict):
+        error.pop("traceback", None)
 
 
 def next_attempts(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:
