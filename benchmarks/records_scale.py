@@ -31,14 +31,9 @@ DEFENSES = ((), ("--defense", "gaussian-blur"), ("--defense", "random-resize-pad
 SEEDED = 3
 """A combination is there so many times, with other seeds, before the next model's name."""
 
-COMMANDS = ("status", "terminal", "html", "export")
-LIMITS = {
-    "status": {"cpu_s": 2.0},
-    "terminal": {"cpu_s": 60.0, "megabytes": 2000.0},
-    "html": {"cpu_s": 60.0, "megabytes": 2000.0},
-    "export": {"cpu_s": 60.0, "megabytes": 2000.0},
-}
-"""For 100,000 records."""
+_REPORT = {"cpu_s": 60.0, "megabytes": 2000.0}
+LIMITS = {"status": {"cpu_s": 2.0}, "terminal": _REPORT, "html": _REPORT, "export": _REPORT}
+"""For 100,000 records, by command."""
 
 VCR = (sys.executable, "-m", "vcr_core")
 
@@ -72,7 +67,8 @@ def real_runs(folder: Path) -> list[Path]:
                 chosen = ["--model", model, "--attack", attack, *defense, "--limit", "8"]
                 options = ["-q", "--results", str(folder), "--set", "protocol.eval_repeats=3"]
                 command = [*VCR, "run", *chosen, *options]
-                subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+                quiet = subprocess.DEVNULL
+                subprocess.run(command, check=True, stdout=quiet, stderr=quiet)
     return sorted(path.parent for path in folder.glob("*/run.json"))
 
 
@@ -151,7 +147,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--videos", type=int, default=1000)
-    parser.add_argument("--only", choices=COMMANDS, action="append", help="repeatable")
+    parser.add_argument("--only", choices=list(LIMITS), action="append", help="repeatable")
     parser.add_argument("--keep", type=Path, help="where the sweep lies, or shall lie, for again")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
@@ -159,17 +155,17 @@ def main() -> int:
         sweep = options.keep or here / "sweep"
         if not sweep.exists():
             make_sweep(sweep, options.runs, options.videos)
-        size = sum(path.stat().st_size for path in sweep.glob("*/records/*"))
-        runs = sum(1 for _ in sweep.glob("*/run.json"))
-        print(f"{runs} runs of {options.videos} videos, {size / 1e6:.0f} MB of records")
-        costs = measure(sweep, here, options.only or list(COMMANDS))
-        for path in sorted(here.glob("*.[hc]*")):
+        files = list(sweep.glob("*/records/*"))
+        size = sum(path.stat().st_size for path in files)
+        print(f"{len(files)} runs, {size / 1e6:.0f} MB of records")
+        costs = measure(sweep, here, options.only or list(LIMITS))
+        for path in sorted([*here.glob("*.html"), *here.glob("*.csv")]):
             print(f"{path.name}: {path.stat().st_size / 1e6:.1f} MB")
     kept = True
     for name, took in costs.items():
         print(
             f"{name:<10}{took.cpu_s:6.2f} s CPU, {took.wall_s:6.2f} s wall, "
-            f"{took.megabytes:5.0f} MB; limits {LIMITS[name]}"
+            f"{took.megabytes:5.0f} MB; limits: {LIMITS[name]}"
         )
         kept &= all(getattr(took, key) <= limit for key, limit in LIMITS[name].items())
     print(f"limits {'kept' if kept else 'EXCEEDED'}")
