@@ -7,13 +7,13 @@ by :mod:`vcr_core.records`, with its errors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import msgspec
 
-from vcr_core.records import newest, read_file, record_files
+from vcr_core.records import newest, read_file
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,17 +64,20 @@ class Scan:
     ends: Sequence[Sequence[Any]]
 
 
-def scan_records(folder: Path) -> Scan:
-    """Read what :class:`ScannedRecord` names of the records of the run in ``folder``.
+def scan_records(files: Iterable[Path]) -> Scan:
+    """Read what :class:`ScannedRecord` names of the records of a run.
+
+    Args:
+        files: its :func:`vcr_core.records.record_files`.
 
     Raises:
         StoreError: see :func:`vcr_core.records.raw_records`.
     """
     decode = cast("Callable[[memoryview], dict[str, Any]]", _DECODER.decode)
-    files = [read_file(path, decode) for path in record_files(folder)]
+    read = [read_file(path, decode) for path in files]
     return Scan(
-        records=newest(record for file in files for record in file),
-        ends=[[record.get("t_end") for record in file] for file in files],
+        records=newest(record for file in read for record in file),
+        ends=[[record.get("t_end") for record in file] for file in read],
     )
 
 

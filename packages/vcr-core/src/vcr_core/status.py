@@ -40,6 +40,7 @@ class RunStatus:
         idle_s: seconds since then.
         workers: the processes that work on it.
         recent: when the most recent records were finished, in order, seconds since the epoch.
+        videos_per_h: videos an hour over these; ``None`` if their times do not tell.
         problem: why the run is unreadable.
     """
 
@@ -55,6 +56,7 @@ class RunStatus:
     idle_s: float | None = None
     workers: tuple[Worker, ...] = ()
     recent: tuple[float, ...] = ()
+    videos_per_h: float | None = None
     problem: str = ""
 
     @property
@@ -70,11 +72,6 @@ class RunStatus:
         # Logs need not lie where the records do.
         is_fresh = self.idle_s is not None and self.idle_s <= SILENT_S
         return self.state == "running" and bool(self.recent) and is_fresh
-
-    @property
-    def videos_per_h(self) -> float | None:
-        """Videos an hour over the most recent records; ``None`` if their times do not tell."""
-        return videos_per_hour(self.recent)
 
     @property
     def eta_s(self) -> float | None:
@@ -123,12 +120,13 @@ def run_status(
     """
     folder = Path(folder)
     present = time.time() if now is None else now
-    written = _last_write(folder)
+    files = record_files(folder)
+    written = _last_write(folder / MANIFEST_FILE, *files)
     last_write = None if written is None else _iso(written)
     idle_s = None if written is None else round(max(0.0, present - written), 1)
     try:
         manifest = read_manifest(folder)
-        scan = scan_records(folder)
+        scan = scan_records(files)
     except StoreError as error:
         return RunStatus(
             folder=folder,
@@ -141,6 +139,7 @@ def run_status(
     planned = planned_videos(manifest)
     known = {record["video"] for record in scan.records}
     size = manifest.get("batch_videos")
+    recent = recent_ends(scan.ends, now=present, batch_videos=size if isinstance(size, int) else 1)
     return RunStatus(
         folder=folder,
         run=str(manifest.get("run") or folder.name),
@@ -157,9 +156,8 @@ def run_status(
         last_write=last_write,
         idle_s=idle_s,
         workers=workers(folder, now=present),
-        recent=recent_ends(
-            scan.ends, now=present, batch_videos=size if isinstance(size, int) else 1
-        ),
+        recent=recent,
+        videos_per_h=videos_per_hour(recent),
     )
 
 
@@ -207,9 +205,9 @@ def _tally(words: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items()))
 
 
-def _last_write(folder: Path) -> float | None:
+def _last_write(*files: Path) -> float | None:
     times = []
-    for path in (folder / MANIFEST_FILE, *record_files(folder)):
+    for path in files:
         try:
             times.append(path.stat().st_mtime)
         except OSError:

@@ -8,7 +8,7 @@ from vcr_core import definitions, outcomes
 from vcr_core.errors import StoreError
 from vcr_core.manifest import read_manifest
 from vcr_core.record_scan import scan_records
-from vcr_core.records import read_records
+from vcr_core.records import read_records, record_files
 from vcr_core.status import run_status
 from vcr_core.summary import headline_facts, headline_rates, run_facts, summarize
 
@@ -59,7 +59,7 @@ def test_every_headline_rate_is_that_of_the_full_reading(tmp_path, seed):
 
     records = [record(number) for number in range(40)]
     write(tmp_path, *(line(**record) for record in records))
-    scanned, whole = scan_records(tmp_path).records, read_records(tmp_path)
+    scanned, whole = scan_records(record_files(tmp_path)).records, read_records(tmp_path)
     assert headline_facts(manifest, scanned) == headline_facts(manifest, whole)
     facts = run_facts(manifest, whole)
     assert facts == run_facts(manifest, scanned)
@@ -73,7 +73,7 @@ def test_every_headline_rate_is_that_of_the_full_reading(tmp_path, seed):
 
 
 def test_what_is_not_needed_is_not_kept(run_folder):
-    (first, *_) = scan_records(run_folder).records
+    (first, *_) = scan_records(record_files(run_folder)).records
     assert first["clean"] == {"pred": 0}
     assert not {"metrics", "cost", "perturbation"} & first.keys()
 
@@ -86,7 +86,7 @@ def test_the_last_attempt_counts_and_a_torn_line_does_not(tmp_path):
         line(video="a", batch=1, attempt=1, status="error", t_end="1"),
         b'{"schema": 1, "video": "c"}',
     )
-    scan = scan_records(tmp_path)
+    scan = scan_records(record_files(tmp_path))
     assert [(r["video"], r["status"]) for r in scan.records] == [("b", "ok"), ("a", "ok")]
     assert scan.ends == [["2", None, "1"]]
 
@@ -113,7 +113,7 @@ def test_damage_gives_the_error_of_the_full_reading(tmp_path, damage):
     with pytest.raises(StoreError) as whole:
         read_records(tmp_path)
     with pytest.raises(StoreError) as scanned:
-        scan_records(tmp_path)
+        scan_records(record_files(tmp_path))
     assert str(scanned.value) == str(whole.value)
     assert f"{path}:2" in str(scanned.value)
 
@@ -133,7 +133,7 @@ def test_odd_lines_that_are_records_stay_records(tmp_path, odd):
     write(tmp_path, line(video="a", status="ok"), odd)
     (_, whole) = read_records(tmp_path)
     assert whole == json.loads(odd)
-    (_, scanned) = scan_records(tmp_path).records
+    (_, scanned) = scan_records(record_files(tmp_path)).records
     assert (scanned["video"], scanned["status"]) == ("b", "ok")
 
 
