@@ -194,7 +194,7 @@ def draw_count(records: Sequence[RecordMap]) -> int:
         found
         for record in records
         for name in ("clean_defended", "attacked_defended")
-        if isinstance(found := record.get(name), list)
+        if isinstance(found := record.get(name), list | tuple)
     )
     return max((len(_corners(found)) for found in lists if len(found) > 1), default=1) or 1
 

@@ -159,12 +159,18 @@ def encode_record(record: Mapping[str, Any]) -> bytes:
 
 
 def record_files(folder: Path | str) -> list[Path]:
-    """Return the record files of the run in ``folder``, in reading order."""
+    """Return the record files of the run in ``folder``, in reading order; none is no error.
+
+    Raises:
+        StoreError: if the folder of records may not be read.
+    """
     inside = Path(folder) / RECORDS_FOLDER
     try:
         return sorted(path for path in inside.iterdir() if path.suffix == ".jsonl")
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise StoreError(f"{inside}: cannot be read: {error}") from error
 
 
 def raw_records(folder: Path | str) -> list[dict[str, Any]]:
@@ -172,7 +178,7 @@ def raw_records(folder: Path | str) -> list[dict[str, Any]]:
 
     Raises:
         StoreError: naming file and line, for a damaged line that is not the unfinished last one,
-            or for a record written by a newer version.
+            or for a record written by a newer version; naming the file if it cannot be read.
     """
     return [record for path in record_files(folder) for record in read_file(path)]
 
@@ -191,7 +197,10 @@ def read_file(
     Raises:
         StoreError: see :func:`raw_records`.
     """
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error}") from error
     if not data.isascii():
         # Not written by us; whoever skips over fields would not see what is wrong with them.
         decode = _refuse

@@ -8,15 +8,16 @@ from itertools import repeat
 from operator import add
 from typing import TYPE_CHECKING, Any, cast
 
-_BLOCK = 64
-_ROWS = 16
-"""So many rows of 2,000 places and values stay in the second cache of a processor."""
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
     from numpy.typing import NDArray
+
+# So many resamples are drawn, and so many videos added up, at a time: their numbers stay in the
+# second cache of a processor.
+_BLOCK = 64
+_ROWS = 16
 
 
 def resampled_sums(
@@ -114,7 +115,6 @@ def _draw_array(n: int, resamples: int, seed: int) -> NDArray[np.int32]:
     keys = np.array(state[:-1], dtype=np.uint32)
     generator.set_state(("MT19937", keys, state[-1], 0, 0.0))
     drawn = np.empty((n, resamples), dtype=np.int32)
-    # In blocks, which turn around in the cache.
     for start in range(0, resamples, _BLOCK):
         uniform = generator.random_sample((min(_BLOCK, resamples - start), n))
         uniform *= n

@@ -120,11 +120,9 @@ def run_status(
     """
     folder = Path(folder)
     present = time.time() if now is None else now
-    files = record_files(folder)
-    written = _last_write(folder / MANIFEST_FILE, *files)
-    last_write = None if written is None else _iso(written)
-    idle_s = None if written is None else round(max(0.0, present - written), 1)
+    files: list[Path] = []
     try:
+        files = record_files(folder)
         manifest = read_manifest(folder)
         scan = scan_records(files)
     except StoreError as error:
@@ -132,9 +130,8 @@ def run_status(
             folder=folder,
             run=folder.name,
             state="unreadable",
-            last_write=last_write,
-            idle_s=idle_s,
             problem=str(error),
+            **_last_write(present, folder / MANIFEST_FILE, *files),
         )
     planned = planned_videos(manifest)
     known = {record["video"] for record in scan.records}
@@ -153,8 +150,7 @@ def run_status(
             if record.get("status") == "error"
         ),
         rates=_rates(manifest, scan.records, rates),
-        last_write=last_write,
-        idle_s=idle_s,
+        **_last_write(present, folder / MANIFEST_FILE, *files),
         workers=workers(folder, now=present),
         recent=recent,
         videos_per_h=videos_per_hour(recent),
@@ -205,14 +201,18 @@ def _tally(words: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(words).items()))
 
 
-def _last_write(*files: Path) -> float | None:
+def _last_write(now: float, *files: Path) -> dict[str, Any]:
+    """Return ``last_write`` and ``idle_s`` of :class:`RunStatus`."""
     times = []
     for path in files:
         try:
             times.append(path.stat().st_mtime)
         except OSError:
             continue
-    return max(times, default=None)
+    if not times:
+        return {}
+    last = max(times)
+    return {"last_write": _iso(last), "idle_s": round(max(0.0, now - last), 1)}
 
 
 def _iso(seconds: float) -> str:

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -123,6 +124,23 @@ def test_damaged_run_is_reported_not_fatal(run_folder):
     found = run_status(run_folder)
     assert found.state == "unreadable"
     assert "part-0-0.jsonl:1" in found.problem
+
+
+@pytest.mark.parametrize("what", ["part-0-0.jsonl", "."])
+def test_what_may_not_be_read_is_reported_not_fatal(run_folder, monkeypatch, what):
+    real = {"iterdir": Path.iterdir, "read_bytes": Path.read_bytes}
+
+    def refuse(path, name):
+        if path == run_folder / "records" / what:
+            raise PermissionError("not yours")
+        return real[name](path)
+
+    for name in real:
+        monkeypatch.setattr(Path, name, lambda path, name=name: refuse(path, name))
+    found = run_status(run_folder)
+    assert found.state == "unreadable"
+    assert "cannot be read: not yours" in found.problem
+    assert found.idle_s is not None
 
 
 def test_status_table_in_a_pipe_is_tab_separated(run_folder):
