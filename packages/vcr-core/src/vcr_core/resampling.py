@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 # So many resamples are drawn, and so many videos added up, at a time: their numbers stay in the
-# second cache of a processor.
+# second cache of a processor, and the latter in memory that is not asked of the system anew.
 _BLOCK = 64
-_ROWS = 16
+_ROWS = 8
 
 
 def resampled_sums(
