@@ -7,7 +7,7 @@ attacked video. A rate is a sum over videos divided by another sum; videos with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, TypeAlias
@@ -56,8 +56,11 @@ def terms(name: str, records: Iterable[RecordMap]) -> dict[str, Term]:
         UsageError: for a name that is not defined.
     """
     term = definition(name).term
-    found = ((r["video"], term(r)) for r in records if outcomes.is_evaluated(r))
-    return {video: value for video, value in found if value is not None}
+    return {
+        record["video"]: value
+        for record in records
+        if outcomes.is_evaluated(record) and (value := term(record)) is not None
+    }
 
 
 def holds(name: str, records: Iterable[RecordMap]) -> dict[str, bool]:
@@ -134,32 +137,41 @@ def applicable(facts: Iterable[Need]) -> list[Definition]:
     return [rule for rule in DEFINITIONS.values() if rule.needs <= present]
 
 
-def facts_of(records: Sequence[RecordMap]) -> frozenset[Need]:
-    """Return what the records show that the run has."""
-    facts: set[Need] = set()
-    for record in records:
-        if outcomes.has_attack(record):
-            facts.add("attack")
-        if record.get("target") is not None:
-            facts.add("target")
-        if outcomes.has_defense(record):
-            facts.add("defense")
-        if outcomes.clean_rejected(record) is not None:
-            facts.add("detector")
-        if outcomes.clean_abstained(record) is not None:
-            facts.add("abstention")
-        if outcomes.certificate(record) is not None:
-            facts.add("certificate")
-        if outcomes.source_right(record) is not None:
-            facts.add("source")
-    if outcomes.draw_count(records) > 1:
-        facts.add("draws")
-    return frozenset(facts)
+def facts_of(
+    records: Sequence[RecordMap], *, among: Container[Need] | None = None
+) -> frozenset[Need]:
+    """Return what the records show that the run has.
+
+    Args:
+        records: any records of the run.
+        among: what to look for; everything by default.
+    """
+    return frozenset(
+        need
+        for need, is_shown in _SHOWN_BY.items()
+        if (among is None or need in among) and is_shown(records)
+    )
+
+
+def _any(shows: Callable[[RecordMap], bool]) -> Callable[[Sequence[RecordMap]], bool]:
+    return lambda records: any(map(shows, records))
+
+
+_SHOWN_BY: Mapping[Need, Callable[[Sequence[RecordMap]], bool]] = {
+    "attack": _any(outcomes.has_attack),
+    "target": _any(lambda record: record.get("target") is not None),
+    "defense": _any(outcomes.has_defense),
+    "detector": _any(lambda record: outcomes.clean_rejected(record) is not None),
+    "abstention": _any(lambda record: outcomes.clean_abstained(record) is not None),
+    "certificate": _any(lambda record: outcomes.certificate(record) is not None),
+    "source": _any(lambda record: outcomes.source_right(record) is not None),
+    "draws": lambda records: outcomes.draw_count(records) > 1,
+}
 
 
 def _are_counts(found: Sequence[Term], *, signed: bool = False) -> bool:
-    allowed = (-1, 0, 1) if signed else (0, 1)
-    return all(term.num in allowed and term.den in (0, 1) for term in found)
+    nums, dens = {term.num for term in found}, {term.den for term in found}
+    return nums <= ({-1, 0, 1} if signed else {0, 1}) and dens <= {0, 1}
 
 
 def _share(share: Callable[[RecordMap], float | None]) -> TermOf:
@@ -167,9 +179,13 @@ def _share(share: Callable[[RecordMap], float | None]) -> TermOf:
 
     def term(record: RecordMap) -> Term | None:
         value = share(record)
-        return None if value is None else Term(value)
+        return None if value is None else _WHOLE.get(value) or Term(value)
 
     return term
+
+
+_WHOLE = {0.0: Term(0.0), 1.0: Term(1.0)}
+"""Most terms are one of these."""
 
 
 def _clean(defended: bool) -> TermOf:

@@ -20,7 +20,7 @@ from vcr_core.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vcr_core.summary import RunView
     from vcr_core.tables import ColumnType, Row
@@ -110,13 +110,13 @@ def _labels(run: RunView) -> Sequence[str]:
     return labels if isinstance(labels, list) else ()
 
 
-def _record_table(runs: Sequence[RunView]) -> tuple[dict[str, ColumnType], list[Row]]:
+def _record_table(runs: Sequence[RunView]) -> tuple[dict[str, ColumnType], Iterator[Row]]:
     columns = record_columns(record for run in runs for record in run.records)
-    rows = [
+    rows = (
         {**record_row(record, _labels(run)), "run": record.get("run") or run.name}
         for run in runs
         for record in run.records
-    ]
+    )
     return columns, rows
 
 
@@ -161,7 +161,8 @@ def _write_parquet(runs: Sequence[RunView], output: Path) -> None:
         raise ComponentUnavailable(
             "Parquet needs pyarrow, which is not installed: pip install 'vcr-core[parquet]'"
         ) from error
-    columns, rows = _record_table(runs)
+    columns, found = _record_table(runs)
+    rows = list(found)
     types = {"text": pa.string(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_()}
     schema = pa.schema(
         [pa.field(name, types[kind]) for name, kind in columns.items()],

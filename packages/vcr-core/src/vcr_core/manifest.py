@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
+
 from vcr_core import EVALUATION_VERSION
 from vcr_core.atomic import write_json
 from vcr_core.errors import StoreError
@@ -99,7 +101,7 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
     """
     path = Path(folder) / MANIFEST_FILE
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = _parsed(path.read_bytes())
     except FileNotFoundError as error:
         raise StoreError(f"{folder}: not a run folder, it has no {MANIFEST_FILE}") from error
     except (OSError, ValueError, RecursionError) as error:
@@ -115,6 +117,14 @@ def read_manifest(folder: Path | str) -> dict[str, Any]:
             f"({MANIFEST_SCHEMA}); upgrade vcr-core to use this run"
         )
     return data
+
+
+def _parsed(data: bytes) -> Any:
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, RecursionError):
+        # Slower, takes a little more, and its errors say the line.
+        return json.loads(data.decode("utf-8"))
 
 
 def write_manifest(folder: Path | str, manifest: Mapping[str, Any]) -> None:

@@ -60,7 +60,7 @@ def clean_right(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> 
     With ``any`` and ``majority`` the clean side is decided by the majority of its draws: a video
     is the attack's to win only if the system usually gets it right.
     """
-    right = [is_right(record, corner) for corner in clean_corners(record, defended=defended)]
+    right = _right(record, clean_corners(record, defended=defended))
     if not right:
         return None
     return sum(right) / len(right) if draws == "mean" else float(2 * sum(right) > len(right))
@@ -72,8 +72,8 @@ def stays_right(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> 
     Draw ``r`` of the attacked side belongs to draw ``r`` of the clean side where both have equally
     many; otherwise every pair counts.
     """
-    clean = [is_right(record, corner) for corner in clean_corners(record, defended=defended)]
-    attacked = [is_right(record, corner) for corner in attacked_corners(record, defended=defended)]
+    clean = _right(record, clean_corners(record, defended=defended))
+    attacked = _right(record, attacked_corners(record, defended=defended))
     if not clean or not attacked:
         return None
     if draws == "mean":
@@ -89,8 +89,8 @@ def is_lost(record: RecordMap, *, defended: bool, draws: Draws = "mean") -> floa
     What neither stays right nor is lost is an abstention: the system made no mistake, and no
     prediction either. Draws pair up as in :func:`stays_right`; a tie is the attack's.
     """
-    clean = [is_right(record, corner) for corner in clean_corners(record, defended=defended)]
-    misled = [is_misled(record, corner) for corner in attacked_corners(record, defended=defended)]
+    clean = _right(record, clean_corners(record, defended=defended))
+    misled = _misled(record, attacked_corners(record, defended=defended))
     if not clean or not misled:
         return None
     if draws == "mean":
@@ -213,17 +213,25 @@ def succeeded(record: RecordMap) -> bool:
 
 def draw_count(records: Sequence[RecordMap]) -> int:
     """Return the largest number of draws of any corner, at least 1."""
-    return max(
-        (
-            len(corners)
-            for record in records
-            for corners in (
-                clean_corners(record, defended=True),
-                attacked_corners(record, defended=True),
-            )
-        ),
-        default=1,
-    ) or 1  # fmt: skip
+    lists = (
+        found
+        for record in records
+        for name in ("clean_defended", "attacked_defended")
+        if isinstance(found := record.get(name), list | tuple)
+    )
+    return max((len(_corners(found)) for found in lists if len(found) > 1), default=1) or 1
+
+
+def _right(record: RecordMap, corners: Sequence[Corner]) -> list[bool]:
+    """Return :func:`is_right` of each; in one go, as every rate asks this of every record."""
+    label = record.get("label")
+    return [(pred := c.get("pred")) is not None and pred == label for c in corners]
+
+
+def _misled(record: RecordMap, corners: Sequence[Corner]) -> list[bool]:
+    """Return :func:`is_misled` of each."""
+    label = record.get("label")
+    return [(pred := c.get("pred")) is not None and pred != label for c in corners]
 
 
 def _source(record: RecordMap) -> RecordMap | None:
@@ -232,9 +240,12 @@ def _source(record: RecordMap) -> RecordMap | None:
 
 
 def _corners(value: Any) -> list[Corner]:
-    if isinstance(value, Mapping):
+    # A dictionary is what JSON makes of an object; the general question takes ten times as long.
+    if type(value) is dict or isinstance(value, Mapping):
         return [value]
-    return [corner for corner in value or () if isinstance(corner, Mapping)]
+    if not value:
+        return []
+    return [c for c in value if type(c) is dict or isinstance(c, Mapping)]
 
 
 def _share(
@@ -250,6 +261,8 @@ def _share(
 
 def _both(first: Sequence[bool], second: Sequence[bool]) -> float:
     """Return how often both hold, over draws that belong together or else over all pairs."""
+    if len(first) == len(second) == 1:
+        return float(first[0] and second[0])
     if len(first) == len(second):
         pairs = list(zip(first, second, strict=True))
     else:

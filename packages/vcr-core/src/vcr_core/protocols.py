@@ -470,7 +470,11 @@ class Executor(Protocol):
 
 @runtime_checkable
 class Reporter(Protocol):
-    """Shows runs."""
+    """Shows runs.
+
+    One with an attribute ``details = False`` is given records without traces, values of single
+    frames, seeds and tracebacks, which take half the memory.
+    """
 
     def render(self, runs: Sequence[Any], out: Path) -> Sequence[Path]:
         """Write files for these runs (:class:`vcr_core.summary.RunView`) and return their paths."""

@@ -7,7 +7,9 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import msgspec
 
 from vcr_core.atomic import sync_folder, to_json
 from vcr_core.errors import StoreError
@@ -15,7 +17,7 @@ from vcr_core.record_schema import RECORD_FIELDS, RECORD_SCHEMA
 from vcr_core.storage import writing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
 MAX_LINE_BYTES = 64 * 1024
@@ -23,7 +25,11 @@ MAX_LINE_BYTES = 64 * 1024
 
 RECORDS_FOLDER = "records"
 
+RecordT = TypeVar("RecordT", bound="Mapping[str, Any]")
+
 _RANK = {name: position for position, name in enumerate(RECORD_FIELDS)}
+
+_WHOLE = msgspec.json.Decoder().decode
 
 
 def record_path(folder: Path | str, shard: int | str, worker: int | str) -> Path:
@@ -168,8 +174,18 @@ def encode_record(record: Mapping[str, Any]) -> bytes:
 
 
 def record_files(folder: Path | str) -> list[Path]:
-    """Return the record files of the run in ``folder``, in reading order."""
-    return sorted((Path(folder) / RECORDS_FOLDER).glob("*.jsonl"))
+    """Return the record files of the run in ``folder``, in reading order; none is no error.
+
+    Raises:
+        StoreError: if the folder of records may not be read.
+    """
+    inside = Path(folder) / RECORDS_FOLDER
+    try:
+        return sorted(path for path in inside.iterdir() if path.suffix == ".jsonl")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise StoreError(f"{inside}: cannot be read: {error}") from error
 
 
 def raw_records(folder: Path | str) -> list[dict[str, Any]]:
@@ -177,35 +193,91 @@ def raw_records(folder: Path | str) -> list[dict[str, Any]]:
 
     Raises:
         StoreError: naming file and line, for a damaged line that is not the unfinished last one,
-            or for a record written by a newer version.
+            or for a record written by a newer version; naming the file if it cannot be read.
     """
-    return [record for path in record_files(folder) for record in _read_file(path)]
+    return [record for path in record_files(folder) for record in read_file(path)]
 
 
-def read_records(folder: Path | str) -> list[dict[str, Any]]:
+def read_file(
+    path: Path, decode: Callable[[memoryview], dict[str, Any]] = _WHOLE
+) -> list[dict[str, Any]]:
+    """Return every complete record of one file, in its order.
+
+    Args:
+        path: one of :func:`record_files`.
+        decode: turns a line of ASCII into a record, or raises ``msgspec.MsgspecError``. What it
+            raises on, and what it returns without an id or of another schema, is read once more
+            with the standard library, which decides and whose errors name the place.
+
+    Raises:
+        StoreError: see :func:`raw_records`.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error}") from error
+    if not data.isascii():
+        # Not written by us; whoever skips over fields would not see what is wrong with them.
+        decode = _refuse
+    records: list[dict[str, Any]] = []
+    start = 0
+    with memoryview(data) as view:
+        # What follows the last newline is a line still being written, or torn by a crash.
+        while (end := data.find(b"\n", start)) >= 0:
+            records.append(_decode(view[start:end], path, len(records) + 1, decode))
+            start = end + 1
+    return records
+
+
+def read_records(folder: Path | str, *, details: bool = True) -> list[dict[str, Any]]:
     """Return one record per video, its last attempt, ordered by batch and position in it.
 
     The order and the content do not depend on how the run was sharded or interrupted. Unknown
     fields are kept. Works while the run is going on.
 
+    Args:
+        folder: the run folder.
+        details: whether to keep what grows with the length of videos and attacks: the trace, the
+            metrics' values of single frames, seeds and tracebacks. They are most of a record.
+
     Raises:
         StoreError: see :func:`raw_records`.
     """
-    return latest(raw_records(folder))
+    records = newest(raw_records(folder))
+    if not details:
+        for record in records:
+            _drop_details(record)
+    return records
 
 
 def latest(records: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return the last attempt of every video of ``records``, in plan order.
+    """Return copies of the last attempt of every video of ``records``, in plan order.
 
     Of two records with the same attempt the later one counts.
     """
-    chosen: dict[str, tuple[int, dict[str, Any]]] = {}
+    return [dict(record) for record in newest(records)]
+
+
+def newest(records: Iterable[RecordT]) -> list[RecordT]:
+    """Return what :func:`latest` does, not copied."""
+    chosen: dict[str, tuple[int, RecordT]] = {}
     for position, record in enumerate(records):
         video = record["video"]
         if video not in chosen or _attempt(record) >= _attempt(chosen[video][1]):
-            chosen[video] = (position, dict(record))
+            chosen[video] = (position, record)
     ordered = sorted(chosen.values(), key=lambda found: (_batch(found[1]), found[0]))
     return [record for _, record in ordered]
+
+
+def _drop_details(record: dict[str, Any]) -> None:
+    record.pop("trace", None)
+    record.pop("seeds", None)
+    metrics, error = record.get("metrics"), record.get("error")
+    for reading in metrics.values() if isinstance(metrics, dict) else ():
+        if isinstance(reading, dict):
+            reading.pop("per_frame", None)
+    if isinstance(error, dict):
+        error.pop("traceback", None)
 
 
 def next_attempts(records: Iterable[Mapping[str, Any]]) -> dict[str, int]:
@@ -254,13 +326,24 @@ def check_complete(
     )
 
 
-def _read_file(path: Path) -> list[dict[str, Any]]:
-    # What follows the last newline is a line still being written, or torn by a crash.
-    lines = path.read_bytes().split(b"\n")[:-1]
-    return [_decode(line, path, number) for number, line in enumerate(lines, start=1)]
+def _decode(
+    line: memoryview, path: Path, number: int, decode: Callable[[memoryview], dict[str, Any]]
+) -> dict[str, Any]:
+    try:
+        record = decode(line)
+        schema = record["schema"]
+        if type(record["video"]) is str and type(schema) is int and schema <= RECORD_SCHEMA:
+            return record
+    except (msgspec.MsgspecError, RecursionError, KeyError, TypeError):
+        pass
+    return _decode_carefully(bytes(line), path, number)
 
 
-def _decode(line: bytes, path: Path, number: int) -> dict[str, Any]:
+def _refuse(_: memoryview) -> dict[str, Any]:
+    raise msgspec.DecodeError("not in ASCII")
+
+
+def _decode_carefully(line: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
         record = json.loads(line, parse_constant=_refuse_constant)
         if not isinstance(record, dict) or not isinstance(record.get("video"), str):

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+# So many resamples are drawn, and so many videos added up, at a time: their numbers stay in the
+# second cache of a processor, and the latter in memory that is not asked of the system anew.
+_BLOCK = 64
+_ROWS = 8
+
 
 def resampled_sums(
     columns: Sequence[Sequence[float]], resamples: int, seed: int
@@ -42,6 +47,29 @@ def resampled_sums(
             for picked in _draws(n, resamples, seed)
         ]
     return list(zip(*(_sums(column, drawn).tolist() for column in columns), strict=True))
+
+
+def resampled_ratios(
+    nums: Sequence[float], dens: Sequence[float], resamples: int, seed: int
+) -> list[float]:
+    """Return ``sum(nums) / sum(dens)`` of every resample with ``sum(dens) > 0``, smallest first.
+
+    Arguments and sums are those of :func:`resampled_sums`.
+
+    Example:
+        >>> resampled_ratios([1.0, 1.0], [2.0, 2.0], 2, seed=0)
+        [0.5, 0.5]
+    """
+    try:
+        drawn = _drawn_array(len(nums), resamples, seed)
+    except ImportError:
+        sums = resampled_sums([nums, dens], resamples, seed)
+        return sorted(num / den for num, den in sums if den > 0)
+    num, den = _sums(nums, drawn), _sums(dens, drawn)
+    used = den > 0
+    ratios = num[used] / den[used]
+    ratios.sort()
+    return cast("list[float]", ratios.tolist())
 
 
 def resampled_times(n: int, resamples: int, seed: int) -> Sequence[Sequence[int]]:
@@ -73,9 +101,12 @@ def _draws(n: int, resamples: int, seed: int) -> list[list[int]]:
     return [[int(uniform() * n) for _ in repeat(None, n)] for _ in range(resamples)]
 
 
-@lru_cache(maxsize=4)
 def _drawn_array(n: int, resamples: int, seed: int) -> NDArray[np.int32]:
     """Return :func:`_draws` transposed: ``[n, resamples]``. All numbers of a run share them."""
+    return (_few_drawn if n <= _FEW else _many_drawn)(n, resamples, seed)
+
+
+def _draw_array(n: int, resamples: int, seed: int) -> NDArray[np.int32]:
     import numpy as np
 
     # Both generators are MT19937 with the same doubles, once numpy's has the state of Python's.
@@ -83,8 +114,18 @@ def _drawn_array(n: int, resamples: int, seed: int) -> NDArray[np.int32]:
     generator = np.random.RandomState()
     keys = np.array(state[:-1], dtype=np.uint32)
     generator.set_state(("MT19937", keys, state[-1], 0, 0.0))
-    picked = (generator.random_sample((resamples, n)) * n).astype(np.int32)
-    return np.ascontiguousarray(picked.T)
+    drawn = np.empty((n, resamples), dtype=np.int32)
+    for start in range(0, resamples, _BLOCK):
+        uniform = generator.random_sample((min(_BLOCK, resamples - start), n))
+        uniform *= n
+        drawn[:, start : start + _BLOCK] = uniform.T
+    return drawn
+
+
+# Many small runs have many different numbers of videos; a few large ones would fill the memory.
+_FEW = 100
+_few_drawn = lru_cache(maxsize=64)(_draw_array)
+_many_drawn = lru_cache(maxsize=4)(_draw_array)
 
 
 def _sums(column: Sequence[float], drawn: NDArray[np.int32]) -> NDArray[Any]:
@@ -95,6 +136,15 @@ def _sums(column: Sequence[float], drawn: NDArray[np.int32]) -> NDArray[Any]:
         # Whole numbers add up without rounding.
         return np.full(drawn.shape[1], values[0] * len(values))
     total = np.zeros(drawn.shape[1])
-    for row in drawn:
-        total += values[row]
+    # Some rows at a time, into the same memory: what numpy would allocate for each row, or for all
+    # of them, takes longer than the additions.
+    places = np.empty((_ROWS, drawn.shape[1]), dtype=np.intp)
+    picked = np.empty((_ROWS, drawn.shape[1]))
+    for start in range(0, len(drawn), _ROWS):
+        rows = drawn[start : start + _ROWS]
+        places[: len(rows)] = rows
+        # "clip" only because numpy buffers the output otherwise; every place is within bounds.
+        np.take(values, places[: len(rows)], out=picked[: len(rows)], mode="clip")
+        for row in picked[: len(rows)]:
+            total += row
     return total

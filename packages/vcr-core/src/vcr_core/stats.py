@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from vcr_core.resampling import resampled_sums
+from vcr_core.resampling import resampled_ratios, resampled_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -232,8 +232,7 @@ def bootstrap_ratio(
     if len(terms) > MAX_BOOTSTRAP:
         low, high = _delta_interval(terms, value)
         return Estimate(value, low, high, counted, "normal")
-    columns = ([t.num for t in terms], [t.den for t in terms])
-    drawn = [num / den for num, den in resampled_sums(columns, resamples, seed) if den > 0]
+    drawn = resampled_ratios([t.num for t in terms], [t.den for t in terms], resamples, seed)
     return Estimate(value, *percentiles(drawn, value), counted, "bootstrap")
 
 

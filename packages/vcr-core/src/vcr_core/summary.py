@@ -48,7 +48,7 @@ class RunView:
         folder: the run folder.
         manifest: ``run.json``.
         records: the last attempt of every video, in plan order.
-        summary: what :func:`summarize` makes of them.
+        summary: what :func:`summarize` makes of them; empty where it was not asked for.
     """
 
     folder: Path
@@ -82,16 +82,21 @@ class RunView:
         return defense_refs(self.manifest)
 
 
-def load_run(folder: Path | str) -> RunView:
+def load_run(folder: Path | str, *, details: bool = True, summary: bool = True) -> RunView:
     """Read a run, finished or not.
+
+    Args:
+        folder: the run folder.
+        details: see :func:`vcr_core.records.read_records`; no number of a summary rests on them.
+        summary: whether to derive the summary.
 
     Raises:
         StoreError: if the folder is not a run folder, or a file in it is damaged or too new.
     """
     folder = Path(folder)
     manifest = read_manifest(folder)
-    records = read_records(folder)
-    return RunView(folder, manifest, records, summarize(manifest, records))
+    records = read_records(folder, details=details)
+    return RunView(folder, manifest, records, summarize(manifest, records) if summary else {})
 
 
 def find_runs(path: Path | str) -> list[Path]:
@@ -201,7 +206,22 @@ def _tamper_detection(
 
 def run_facts(manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]) -> frozenset[Need]:
     """Return what a run has (attack, defense, target…), by its manifest and its records."""
-    facts = set(definitions.facts_of(records))
+    return _planned_facts(manifest) | definitions.facts_of(records)
+
+
+def headline_facts(
+    manifest: Mapping[str, Any], records: Sequence[Mapping[str, Any]]
+) -> frozenset[Need]:
+    """Return those of :func:`run_facts` that :func:`headline_rates` asks for."""
+    planned = _planned_facts(manifest)
+    return planned | definitions.facts_of(records, among=_HEADLINE_FACTS - planned)
+
+
+_HEADLINE_FACTS: frozenset[Need] = frozenset({"attack", "defense", "target"})
+
+
+def _planned_facts(manifest: Mapping[str, Any]) -> frozenset[Need]:
+    facts: set[Need] = set()
     if component_ref(manifest, "attack"):
         facts.add("attack")
     if defense_refs(manifest):

@@ -143,6 +143,26 @@ def test_report_command_puts_html_beside_the_runs(make_run: Any) -> None:
     assert (run.folder.parent / "report.html").is_file()
 
 
+@pytest.mark.parametrize("details", [None, True, False])
+def test_reporters_are_given_details_unless_they_say_otherwise(
+    make_run: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, details: bool | None
+) -> None:
+    run = make_run(records=[{"schema": 1, "video": "v", "status": "ok", "trace": [[1, 0.5]]}])
+
+    class Own:
+        def render(self, runs: list[Any], out: Path) -> list[Path]:
+            self.seen = "trace" in runs[0].records[0]
+            return [out]
+
+    reporter = Own()
+    if details is not None:
+        reporter.details = details  # type: ignore[attr-defined]
+    monkeypatch.setattr("vcr_core.cli.report._reporter", lambda name: reporter)
+    words = [str(run.folder), "--format", "own", "--output", str(tmp_path / "x")]
+    assert CliRunner().invoke(command, words, catch_exceptions=False).exit_code == 0
+    assert reporter.seen is (details is not False)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -15,6 +15,7 @@ from vcr_core.records import (
     RecordWriter,
     check_complete,
     encode_record,
+    latest,
     next_attempts,
     raw_records,
     read_records,
@@ -305,3 +306,29 @@ def test_stable_part_leaves_out_what_differs_between_machines():
 
 def test_no_folder_of_records_is_no_records(tmp_path):
     assert store.read_records(tmp_path) == []
+
+
+def test_details_are_left_out_on_request_and_nothing_else(tmp_path, ten_records):
+    detailed = {
+        **ten_records[0],
+        "trace": [[1, 0.5, 0.5]],
+        "seeds": {"attack": 1},
+        "metrics": {"psnr": {"value": 40.0, "per_frame": [40.0]}, "old": 3.0},
+    }
+    failed = {**ten_records[8], "error": {"type": "E", "message": "m", "traceback": "long"}}
+    with RecordWriter(record_path(tmp_path, 0, 0)) as writer:
+        writer.append([detailed, failed])
+    assert read_records(tmp_path) == [detailed, failed]
+    first, second = read_records(tmp_path, details=False)
+    assert first["metrics"] == {"psnr": {"value": 40.0}, "old": 3.0}
+    assert second["error"] == {"type": "E", "message": "m"}
+    assert first.keys() == detailed.keys() - {"trace", "seeds"}
+    assert {k: v for k, v in first.items() if k != "metrics"} == {
+        k: v for k, v in detailed.items() if k not in ("trace", "seeds", "metrics")
+    }
+
+
+def test_latest_are_copies(ten_records):
+    (copy, *_) = latest(ten_records)
+    copy["label"] = "changed"
+    assert ten_records[0]["label"] == 0

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from vcr_core import resampling
-from vcr_core.resampling import resampled_sums
+from vcr_core.resampling import resampled_ratios, resampled_sums
 
 
 def columns(n: int) -> list[list[float]]:
@@ -23,6 +23,7 @@ def columns(n: int) -> list[list[float]]:
 def test_numpy_changes_no_bit(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numpy")
     found = resampled_sums(columns(n), 50, seed=7)
+    ratios = resampled_ratios(*columns(n)[:2], 50, seed=7)
 
     def no_numpy(name: str, *args: Any, **kwargs: Any) -> Any:
         if name == "numpy":
@@ -31,8 +32,17 @@ def test_numpy_changes_no_bit(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
     real = builtins.__import__
     monkeypatch.setattr(builtins, "__import__", no_numpy)
-    resampling._drawn_array.cache_clear()
+    resampling._few_drawn.cache_clear()
+    resampling._many_drawn.cache_clear()
     assert resampled_sums(columns(n), 50, seed=7) == found
+    assert resampled_ratios(*columns(n)[:2], 50, seed=7) == ratios
+
+
+def test_ratios_are_those_of_the_sums_in_order_without_empty_resamples() -> None:
+    nums, dens = [1.0, 0.0, 3.0], [0.0, 0.0, 2.0]
+    sums = resampled_sums([nums, dens], 40, seed=4)
+    assert any(den == 0 for _, den in sums)
+    assert resampled_ratios(nums, dens, 40, seed=4) == sorted(n / d for n, d in sums if d > 0)
 
 
 def test_draws_come_from_the_seed_and_are_made_anew_for_another() -> None:

@@ -225,3 +225,15 @@ def test_store_modules_import_nothing_heavy():
         "assert not heavy, heavy\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_no_number_rests_on_details_and_the_summary_can_be_left_out(run_folder, ten_records):
+    with RecordWriter(record_path(run_folder, 1, 0)) as writer:
+        long = {"trace": [[1, 0.5]], "metrics": {"psnr": {"value": 3.0, "per_frame": [3.0]}}}
+        writer.append([{**ten_records[0], **long, "attempt": 2}])
+    whole, slim = load_run(run_folder), load_run(run_folder, details=False)
+    assert [record["video"] for record in whole.records if "trace" in record] == ["v0"]
+    assert not any("trace" in record for record in slim.records)
+    assert slim.summary == whole.summary
+    bare = load_run(run_folder, summary=False)
+    assert (bare.summary, bare.records) == ({}, whole.records)

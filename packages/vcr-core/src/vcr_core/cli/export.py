@@ -9,6 +9,7 @@ import click
 
 from vcr_core.cli.output import note
 from vcr_core.cli.videos import check_videos, export_videos, video_options
+from vcr_core.collector import collector_paused
 from vcr_core.errors import StoreError, UsageError
 from vcr_core.export import EXPORT_FORMATS, ExportFormat, export_file, export_text
 from vcr_core.summary import find_runs, load_run
@@ -91,12 +92,16 @@ def command(
 
 def _write_records(folders: list[Path], fmt: ExportFormat, output: Path | None) -> None:
     """Write the records of runs to a file or to stdout."""
-    runs = [load_run(folder) for folder in folders]
-    if output is None:
-        click.echo(export_text(runs, fmt), nl=False)
-        return
-    for path in export_file(runs, fmt, output):
-        note(f"wrote {path}")
+    with collector_paused():
+        runs = [
+            load_run(folder, details=fmt in ("json", "frames"), summary=fmt == "json")
+            for folder in folders
+        ]
+        if output is None:
+            click.echo(export_text(runs, fmt), nl=False)
+            return
+        for path in export_file(runs, fmt, output):
+            note(f"wrote {path}")
 
 
 def _write_subset(folders: list[Path], output: Path | None) -> None:

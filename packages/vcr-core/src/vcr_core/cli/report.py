@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from vcr_core.cli.output import emit_json, json_option, note
+from vcr_core.collector import collector_paused
 from vcr_core.errors import ComponentUnavailable, UsageError
 
 if TYPE_CHECKING:
@@ -79,15 +80,29 @@ def command(
     if own_rows and not template:
         raise UsageError("--own-rows belongs to --template")
     if template:
-        _write_template(template, paths, format_, output, own_rows=own_rows)
+        with collector_paused():
+            _write_template(template, paths, format_, output, own_rows=own_rows)
         return
     if as_json:
-        runs = _load(paths)
         from vcr_core.reporters.transfer_matrix import plain_matrices
 
-        more = {**_robustness(runs, reference), **plain_matrices(runs)}
-        emit_json({"schema": 1, "runs": _plain(runs), **more})
+        with collector_paused():
+            runs = _load(paths)
+            more = {**_robustness(runs, reference), **plain_matrices(runs)}
+            emit_json({"schema": 1, "runs": _plain(runs), **more})
         return
+    with collector_paused():
+        _write(paths, format_, output, reference, clips)
+
+
+def _write(
+    paths: Sequence[str],
+    format_: str | None,
+    output: Path | None,
+    reference: str | None,
+    clips: int | None,
+) -> None:
+    """Write the report with the reporter of its format."""
     chosen = format_ or (_BY_SUFFIX.get(output.suffix.lower(), "") if output else "terminal")
     if not chosen:
         raise UsageError(f"{output}: say with --format what to write; the suffix does not tell")
@@ -100,7 +115,7 @@ def command(
         if not hasattr(reporter, "clips"):
             raise UsageError(f"--clips: format {chosen!r} shows no clips")
         reporter.clips = clips
-    runs = _load(paths)
+    runs = _load(paths, details=getattr(reporter, "details", True))
     if reference:
         from vcr_core.robustness.systems import check_reference, grounds
 
@@ -138,7 +153,7 @@ def _write_template(
     click.echo(str(output))
 
 
-def _load(paths: Sequence[str]) -> list[RunView]:
+def _load(paths: Sequence[str], *, details: bool = False) -> list[RunView]:
     from vcr_core.summary import find_runs, load_run
 
     folders: dict[Path, None] = {}
@@ -149,7 +164,7 @@ def _load(paths: Sequence[str]) -> list[RunView]:
         if not found:
             raise UsageError(f"{path}: there is no run in it; a run folder holds a run.json")
         folders.update(dict.fromkeys(folder.resolve() for folder in found))
-    runs = [load_run(folder) for folder in folders]
+    runs = [load_run(folder, details=details) for folder in folders]
     empty = sum(not run.records for run in runs)
     if empty:
         note(f"{empty} of {len(runs)} runs have no records yet")

@@ -45,6 +45,9 @@ class HtmlReporter:
         clips: how many kept clips to show at most.
     """
 
+    details = False
+    """See :class:`vcr_core.protocols.Reporter`."""
+
     def __init__(self) -> None:
         """Take what the command line does without options."""
         self.reference = ""

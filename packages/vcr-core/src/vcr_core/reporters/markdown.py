@@ -43,6 +43,9 @@ class MarkdownReporter:
         reference: model that corruption errors are divided by, ``""`` for none.
     """
 
+    details = False
+    """See :class:`vcr_core.protocols.Reporter`."""
+
     reference: str = ""
 
     def text(self, runs: Sequence[RunView]) -> str:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 class CsvReporter:
     """Writes a comma-separated table with a header; missing numbers are empty cells."""
 
+    details = False
+    """See :class:`vcr_core.protocols.Reporter`."""
+
     def text(self, runs: Sequence[RunView]) -> str:
         """Return the table."""
         return delimited(make_rows(runs), delimiter=",", missing="")

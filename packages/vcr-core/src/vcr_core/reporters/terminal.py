@@ -44,6 +44,9 @@ class TerminalReporter:
         reference: model that corruption errors are divided by, ``""`` for none.
     """
 
+    details = False
+    """See :class:`vcr_core.protocols.Reporter`."""
+
     reference: str = ""
 
     def show(self, runs: Sequence[RunView], stream: TextIO) -> None:
