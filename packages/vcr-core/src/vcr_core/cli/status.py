@@ -117,7 +117,7 @@ def _row(state: RunStatus) -> list[str]:
         _rate(rates.get("clean_accuracy")),
         _rate(rates.get("robust_accuracy")),
         "" if state.idle_s is None else f"{_rounded(state.idle_s)} ago",
-        _pace(state.videos_per_h),
+        _pace(None if state.is_complete else state.videos_per_h),
         _left(state.eta_s),
         _workers(Counter(worker.host or "" for worker in state.workers)),
     ]
@@ -132,7 +132,7 @@ def _total_row(total: TotalStatus) -> list[str]:
         "",
         "",
         "" if total.idle_s is None else f"{_rounded(total.idle_s)} ago",
-        _pace(total.videos_per_h),
+        _pace(None if total.done == total.total else total.videos_per_h),
         _left(total.eta_s),
         _workers(total.workers),
     ]
