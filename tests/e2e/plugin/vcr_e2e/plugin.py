@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from vcr_core.hookspecs import hookimpl
-from vcr_core.specs import AttackSpec
+from vcr_core.specs import AttackSpec, DatasetSpec
 
 
 @hookimpl
@@ -20,6 +20,19 @@ def vcr_register_attacks() -> list[AttackSpec]:
             target="vcr_e2e.attacks:Moody",
             access="white-box",
             norms=frozenset({"linf"}),
+        )
+    ]
+
+
+@hookimpl
+def vcr_register_datasets() -> list[DatasetSpec]:
+    return [
+        DatasetSpec(
+            name="moody-shapes",
+            summary="toy-shapes from a decoder that may raise, exit, hang or die",
+            target="vcr_e2e.datasets:MoodyShapes",
+            label_space="toy-directions",
+            generated=True,
         )
     ]
 

@@ -159,6 +159,13 @@ class RuntimeConfig(Table, frozen=True, kw_only=True):
     chunk_clips: Annotated[
         Positive | None, Meta(description="clips that pass the model at once; absent = all")
     ] = None
+    prefetch: Annotated[
+        Annotated[int, Meta(ge=0)] | Literal["auto"],
+        Meta(
+            description="batches that are decoded while the device works on an earlier one; "
+            "changes no number; auto = 1 on a GPU, else 0"
+        ),
+    ] = "auto"
     threads: Annotated[int, Meta(ge=0, description="CPU threads of torch; 0 = its choice")] = 0
     deterministic: Annotated[
         bool | Literal["warn"],

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -96,7 +97,7 @@ def run_shard(
         setup = build_setup(experiment, parts)
         setup.reuse = open_reuse(setup, parts, manifest, torch.get_num_threads())
         runner = BatchRunner(setup, manifest["run"], name, on_stage=flight.stage, on_result=keeper)
-        with RecordWriter(record_path(folder, name, os.getpid())) as writer:
+        with runner, RecordWriter(record_path(folder, name, os.getpid())) as writer:
             outcome = _work(
                 runner, experiment.runtime.max_errors, batches, todo, next_attempts(records),
                 writer, flight, suspects=suspects, stop=stop, observe=_observer(manifest),
@@ -132,13 +133,16 @@ def _work(
     observe: Callable[[dict[str, Any]], None],
 ) -> ShardOutcome:
     done = errors = 0
-    for number in todo:
+    for at, number in enumerate(todo):
         if stop.asked:
             return ShardOutcome(done, errors, interrupted=True)
         ids = batches[number]
         flight.batch = number
         attempt = max(attempts.get(video, 1) for video in ids)
         care = suspects.care(number)
+        following = todo[at + 1 : at + 1 + runner.ahead]
+        # Nothing that is done with care may be decoded while another batch is in flight.
+        runner.expect(batches[n] for n in takewhile(lambda n: not suspects.care(n), following))
         made = runner.run(number, ids, attempt, care=care, blamed=suspects.blamed)
         writer.append(made)
         done += len(made)
