@@ -154,10 +154,18 @@ class RuntimeConfig(Table, frozen=True, kw_only=True):
 
     device: Annotated[str, Meta(description="auto = the first GPU, else the CPU")] = "auto"
     batch_videos: Annotated[
-        Positive, Meta(description="videos in a planned batch; fixed when a run is made")
+        Positive | Literal["auto"],
+        Meta(
+            description="videos in a planned batch; fixed when a run is made; auto = what fits "
+            "into memory, measured once per model and device"
+        ),
     ] = 8
     chunk_clips: Annotated[
-        Positive | None, Meta(description="clips that pass the model at once; absent = all")
+        Positive | Literal["auto"] | None,
+        Meta(
+            description="clips that pass the model at once; absent = all; auto = what fits into "
+            "memory, measured once per model and device"
+        ),
     ] = None
     prefetch: Annotated[
         Annotated[int, Meta(ge=0)] | Literal["auto"],

@@ -20,6 +20,8 @@ from vcr_core.datasets.labels import UNKNOWN
 from vcr_core.engine.ahead import DecodeAhead, batches_ahead, pinned
 from vcr_core.engine.contest import Contest, Result
 from vcr_core.engine.decode import Decoded, decode, stackable
+from vcr_core.engine.fitting import fitted_chunk
+from vcr_core.engine.memory import is_out_of_memory
 from vcr_core.engine.transform_contest import TransformContest
 from vcr_core.errors import ModelChanged, VideoSkipped
 
@@ -69,7 +71,7 @@ class BatchRunner:
         self._on_result = on_result
         self._stage = "decode"
         self._limit = setup.experiment.runtime.video_time_limit_s
-        self._chunk = setup.experiment.runtime.chunk_clips
+        self._chunk = fitted_chunk(setup.experiment, setup.model, setup.device)
         self.ahead = batches_ahead(setup)
         self._decoding = DecodeAhead(self._decoded_ahead) if self.ahead else None
         self._expected: list[str] = []
@@ -251,9 +253,6 @@ def _recorded(label: int) -> int | None:
 def error_fields(error: BaseException, stage: str) -> dict[str, Any]:
     """Return the fields of an ``error`` record."""
     text = str(error)
-    oom = isinstance(error, MemoryError | torch.cuda.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and "can't allocate memory" in text
-    )
     return {
         "status": "error",
         "label": None,
@@ -262,7 +261,7 @@ def error_fields(error: BaseException, stage: str) -> dict[str, Any]:
             "type": type(error).__name__,
             "message": text,
             "traceback": "".join(traceback.format_exception(error)),
-            "oom": oom,
+            "oom": is_out_of_memory(error),
         },
     }
 

@@ -18,9 +18,11 @@ from vcr_core.config.resolve import Resolved, resolve_run
 from vcr_core.corruption import nature
 from vcr_core.engine.artifact import required_artifact
 from vcr_core.engine.clips import write_index
+from vcr_core.engine.fitting import fitted_batch
 from vcr_core.engine.machine import run_document, write_machine
-from vcr_core.engine.setup import Parts, build_dataset
-from vcr_core.engine.shard import run_shard
+from vcr_core.engine.models import ready_model
+from vcr_core.engine.setup import Parts, build_dataset, choose_device
+from vcr_core.engine.shard import run_shard, set_determinism
 from vcr_core.engine.subset import fingerprint, select_videos
 from vcr_core.environment import command_line, environment
 from vcr_core.errors import StoreError, UsageError
@@ -33,6 +35,7 @@ from vcr_core.manifest import (
     update_manifest,
     write_manifest,
 )
+from vcr_core.metering import GuardedModel
 from vcr_core.plan import pending_batches, plan_batches
 from vcr_core.plugins import registry
 from vcr_core.protocols import ShardTask
@@ -146,6 +149,7 @@ def open_run(
             _refuse_changed_artifact(where, manifest, artifact)
     else:
         artifact = required_artifact(experiment, dataset, parts)
+        batch_videos = _batch_videos(experiment, dataset, [v for v, _ in videos], parts)
         manifest = new_manifest(
             run=name,
             experiment=_tables(resolved),
@@ -162,8 +166,8 @@ def open_run(
                 "labels": list(_label_names(experiment, dataset, parts)),
                 "n": len(videos),
             },
-            batches=plan_batches([v for v, _ in videos], experiment.runtime.batch_videos),
-            batch_videos=experiment.runtime.batch_videos,
+            batches=plan_batches([v for v, _ in videos], batch_videos),
+            batch_videos=batch_videos,
             threads=planned_threads(experiment),
             environment=environment(
                 {chosen.distribution for _, chosen in _components(experiment)}, with_torch=True
@@ -263,6 +267,22 @@ def _shards(
     executor = _executor(experiment)
     for status in executor.run(plan_shards(run, experiment, retry_errors)):
         yield ("" if status.ok else status.message), status.message == "interrupted"
+
+
+def _batch_videos(
+    experiment: Experiment, dataset: VideoDataset, videos: Sequence[str], parts: Parts | None
+) -> int:
+    """Return the size of the planned batches, measuring what fits where nobody says it."""
+    asked = experiment.runtime.batch_videos
+    if asked != "auto":
+        return asked
+    # Before the measurement starts CUDA, which could not be made deterministic afterwards.
+    set_determinism(experiment.runtime.deterministic)
+    device = choose_device(experiment.runtime.device)
+    own = parts.model if parts is not None else None
+    model = own if own is not None else build(experiment.model, folders_of(experiment.paths))
+    guarded = GuardedModel(ready_model(model, experiment.protocol).to(device))
+    return fitted_batch(experiment, guarded, dataset, videos, device)
 
 
 def planned_threads(experiment: Experiment) -> int:
