@@ -210,7 +210,7 @@ class BatchRunner:
         if self.setup.device.type == "cuda":
             torch.cuda.empty_cache()
         clips = len(group) * int(group[0].gather.shape[0])
-        chunk = max(1, (self._chunk or clips) // 2)
+        chunk = max(1, min(self._chunk or clips, clips) // 2)
         ids = [v.id for v in group]
         logger.warning("out of memory on %s; trying again with chunk_clips = %d", ids, chunk)
         outcome = self._guarded(ids, lambda: self._attempt(group, chunk), "clean")

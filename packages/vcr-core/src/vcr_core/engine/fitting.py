@@ -29,6 +29,7 @@ from vcr_core.config.identity import identity_of
 from vcr_core.engine.decode import plan_for, reduced
 from vcr_core.engine.memory import is_out_of_memory
 from vcr_core.engine.memory_meter import meter_of
+from vcr_core.engine.models import passes_of
 from vcr_core.errors import UsageError
 from vcr_core.folders import cache_folder
 from vcr_core.metering import GuardedModel
@@ -156,6 +157,7 @@ def fit_of(
         "schema": 1,
         "model": identity_of(experiment)["model"],
         "views": experiment.protocol.views,
+        "passes": passes_of(experiment),
         "clip": list(clip),
         "device": meter.name,
         "total": meter.total(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from vcr_core.engine.artifact import required_artifact
 from vcr_core.engine.clips import write_index
 from vcr_core.engine.fitting import fitted_batch
 from vcr_core.engine.machine import run_document, write_machine
-from vcr_core.engine.models import ready_model
+from vcr_core.engine.models import guarded_model, runtime_options
 from vcr_core.engine.setup import Parts, build_dataset, choose_device
 from vcr_core.engine.shard import run_shard, set_determinism
 from vcr_core.engine.subset import fingerprint, select_videos
@@ -35,7 +35,6 @@ from vcr_core.manifest import (
     update_manifest,
     write_manifest,
 )
-from vcr_core.metering import GuardedModel
 from vcr_core.plan import pending_batches, plan_batches
 from vcr_core.plugins import registry
 from vcr_core.protocols import ShardTask
@@ -137,6 +136,7 @@ def open_run(
     records = read_records(where) if (where / "run.json").is_file() else []
     if (where / "run.json").is_file():
         manifest = read_manifest(where)
+        experiment = _as_begun(experiment, manifest)
         if manifest["experiment_hash"] != full_hash:
             raise StoreError(_other_experiment(where, manifest, [v for v, _ in videos]))
         if manifest["dataset"]["fingerprint"] != print_of:
@@ -169,6 +169,7 @@ def open_run(
             batches=plan_batches([v for v, _ in videos], batch_videos),
             batch_videos=batch_videos,
             threads=planned_threads(experiment),
+            runtime_options=runtime_options(experiment),
             environment=environment(
                 {chosen.distribution for _, chosen in _components(experiment)}, with_torch=True
             ),
@@ -269,6 +270,20 @@ def _shards(
         yield ("" if status.ok else status.message), status.message == "interrupted"
 
 
+def _as_begun(experiment: Experiment, manifest: Mapping[str, Any]) -> Experiment:
+    """Return the experiment with the options that the run began with."""
+    begun = dict.fromkeys(runtime_options(experiment), False)
+    begun |= manifest.get("runtime_options") or {}
+    asked = runtime_options(experiment)
+    for name, value in asked.items():
+        if begun[name] != value:
+            logger.warning(
+                "runtime.%s is %s for this run, as when it began", name, str(begun[name]).lower()
+            )
+    kept = {name: begun[name] for name in asked}
+    return replace(experiment, runtime=msgspec.structs.replace(experiment.runtime, **kept))
+
+
 def _batch_videos(
     experiment: Experiment, dataset: VideoDataset, videos: Sequence[str], parts: Parts | None
 ) -> int:
@@ -281,7 +296,7 @@ def _batch_videos(
     device = choose_device(experiment.runtime.device)
     own = parts.model if parts is not None else None
     model = own if own is not None else build(experiment.model, folders_of(experiment.paths))
-    guarded = GuardedModel(ready_model(model, experiment.protocol).to(device))
+    guarded = guarded_model(model, experiment, device)
     return fitted_batch(experiment, guarded, dataset, videos, device)
 
 

@@ -13,11 +13,10 @@ from vcr_core.datasets.labels import UNKNOWN, UNLABELLED
 from vcr_core.engine.artifact import required_artifact, restore_defenses
 from vcr_core.engine.defending import build_links, defended_model
 from vcr_core.engine.memory import keep_freed_memory
-from vcr_core.engine.models import built_model, ready_model
+from vcr_core.engine.models import guarded_model
 from vcr_core.engine.surrogates import SurrogatePool
 from vcr_core.errors import ComponentUnavailable, ConfigError, ModelChanged, UsageError
 from vcr_core.image_models import ImagePool
-from vcr_core.metering import GuardedModel
 from vcr_core.specs import AttackSpec, MetricSpec
 from vcr_core.threat import ThreatModel, frame_positions
 from vcr_core.victim import Rules
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from vcr_core.artifacts import Artifact
     from vcr_core.config.experiment import Chosen, Experiment
     from vcr_core.engine.reuse import Reuse
+    from vcr_core.metering import GuardedModel
     from vcr_core.protocols import Attack, Defense, Metric, VideoClassifier, VideoDataset
 
 
@@ -101,10 +101,8 @@ class Setup:
                 "the model that was given from Python has been changed by a component; nothing "
                 "after this would be measured on the same model"
             )
-        again = built_model(
-            self.experiment.model, self.experiment.protocol, folders_of(self.experiment.paths)
-        )
-        self.model.model = again.to(self.device)
+        again = build(self.experiment.model, folders_of(self.experiment.paths))
+        self.model.model = guarded_model(again, self.experiment, self.device).model
         self.defended = defended_model(self.experiment, self.links, self.model, self.device)
 
     @property
@@ -160,7 +158,7 @@ def build_setup(
     folders = folders_of(experiment.paths)
     artifact = required_artifact(experiment, dataset, parts) if prepared else None
     model = parts.model if parts.model is not None else build(experiment.model, folders)
-    guarded = GuardedModel(ready_model(model, experiment.protocol).to(device))
+    guarded = guarded_model(model, experiment, device)
     links, attack_links = build_links(experiment, parts.defenses)
     defense_artifacts: tuple[Artifact, ...] = ()
     if restored:

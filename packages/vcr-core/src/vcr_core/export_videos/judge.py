@@ -12,7 +12,7 @@ from vcr_core.components import build
 from vcr_core.engine.defending import build_links, defended_model
 from vcr_core.engine.draw import Draw
 from vcr_core.engine.fitting import fitted_chunk
-from vcr_core.engine.models import ready_model
+from vcr_core.engine.models import guarded_model
 from vcr_core.engine.setup import Parts, build_dataset, choose_device
 from vcr_core.metering import GuardedModel
 from vcr_core.randomness import VideoRandom
@@ -93,7 +93,7 @@ class Judge:
         model = given if given is not None else build(
             experiment.model, folders_of(experiment.paths)
         )  # fmt: skip
-        self.model = GuardedModel(ready_model(model, experiment.protocol).to(self._device))
+        self.model = guarded_model(model, experiment, self._device)
         self._chunk = fitted_chunk(experiment, self.model, self._device)
         self._links = self._chain(parts)
         self._defended = defended_model(experiment, self._links, self.model, self._device)
