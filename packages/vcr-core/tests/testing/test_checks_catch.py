@@ -120,6 +120,12 @@ CAUGHT = [
     ("dataset/labels-in-range", _SHAPES, {"target": f"{_DATASETS}:OffByOne"}, "8 classes"),
     ("dataset/fingerprint-stable", _SHAPES, {"target": f"{_DATASETS}:Changing"}, "frames"),
     (
+        "dataset/fingerprint-stable",
+        _SHAPES,
+        {"target": f"{_DATASETS}:Drawing"},
+        "numpy's global random",
+    ),
+    (
         "dataset/missing-file-typed-error",
         _SHAPES,
         {"target": f"{_DATASETS}:AnyId"},
