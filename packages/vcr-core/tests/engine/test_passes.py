@@ -186,6 +186,34 @@ class TestChannelsLast:
         assert len(seen) == 1
 
 
+class TestObjects:
+    """A model from Python is the user's: the next run finds it as it was."""
+
+    def test_are_neither_compiled_nor_laid_out_for_good(self, traced: list[Any]) -> None:
+        model: Any = network()
+        net, own = model.module, model.module.same.weight
+        evaluate(model=model, runtime={"compile": True, "channels_last": True}, limit=1)
+        evaluate(model=model, runtime={"compile": True}, limit=1)
+        assert len(traced) == 2
+        assert all(not isinstance(forward, models._Compiled) for forward in traced)
+        evaluate(model=model, limit=1)
+        assert "forward" not in vars(net)
+        assert net.same.weight is own
+        assert net.same.weight.is_contiguous()
+        assert net.flat.weight.is_contiguous()
+
+    def test_keep_an_order_and_a_forward_of_their_own(self, traced: list[Any]) -> None:
+        model: Any = network()
+        net = model.module
+        net.flat.weight.data = net.flat.weight.data.contiguous(memory_format=torch.channels_last)
+        net.forward = functools.partial(Net.forward, net)
+        mine = net.forward
+        evaluate(model=model, runtime={"compile": True, "channels_last": True}, limit=1)
+        evaluate(model=model, limit=1)
+        assert net.forward is mine
+        assert net.flat.weight.is_contiguous(memory_format=torch.channels_last)
+
+
 class TestOptionsOfARun:
     def test_are_recorded_and_kept(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with installed():

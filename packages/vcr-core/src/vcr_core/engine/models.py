@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import nn
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 DTYPES = {"off": None, "bfloat16": torch.bfloat16, "float16": torch.float16}
 """What ``protocol.autocast`` means."""
+
+_laid: WeakKeyDictionary[nn.Module, None] = WeakKeyDictionary()
+"""Convolutions whose weights were put into another order."""
 
 
 def passes_of(experiment: Experiment) -> dict[str, Any]:
@@ -66,6 +70,7 @@ def guarded_model(
     guarded = GuardedModel(
         placed, dtype=DTYPES[experiment.protocol.autocast], is_compiled=runtime.compile
     )
+    as_it_was(placed)
     if runtime.channels_last:
         lay_channels_last(placed)
     if runtime.compile:
@@ -74,18 +79,34 @@ def guarded_model(
     return guarded
 
 
+def as_it_was(model: VideoClassifier) -> None:
+    """Undo :func:`lay_channels_last` and :func:`compile_networks`: an object may be used again."""
+    for network in modules_of(model):
+        forward = vars(network).get("forward")
+        if isinstance(forward, _Compiled):
+            del network.forward
+            if forward.before is not None:
+                network.forward = forward.before
+        for module in network.modules():
+            if isinstance(module, nn.Conv2d | nn.Conv3d) and module in _laid:
+                module.weight.data = module.weight.data.contiguous()
+                del _laid[module]
+
+
 def lay_channels_last(model: VideoClassifier) -> None:
     """Order the weights of 2-D and 3-D convolutions with the channels last.
 
     The libraries underneath then compute, and hand on, in that order; the model gets and gives what
     it did before.
     """
-    orders = {4: torch.channels_last, 5: torch.channels_last_3d}
     for network in modules_of(model):
         for module in network.modules():
-            weight = getattr(module, "weight", None)
-            if isinstance(module, nn.Conv2d | nn.Conv3d) and isinstance(weight, nn.Parameter):
-                weight.data = weight.data.contiguous(memory_format=orders[weight.dim()])
+            if not isinstance(module, nn.Conv2d | nn.Conv3d):
+                continue
+            order = torch.channels_last if module.weight.dim() == 4 else torch.channels_last_3d
+            if not module.weight.is_contiguous(memory_format=order):
+                module.weight.data = module.weight.data.contiguous(memory_format=order)
+                _laid[module] = None
 
 
 def compile_networks(model: VideoClassifier, ref: str) -> None:
@@ -100,8 +121,19 @@ def compile_networks(model: VideoClassifier, ref: str) -> None:
     if not networks:
         raise UsageError(f"runtime.compile = true: model {ref!r} has no torch module to compile")
     for network in networks:
-        forward: Any = torch.compile(network.forward)
-        network.forward = forward
+        compiled: Any = _Compiled(network)
+        network.forward = compiled
+
+
+class _Compiled:
+    """A module's forward pass, compiled; ``before`` is one that the object had of its own."""
+
+    def __init__(self, network: nn.Module) -> None:
+        self.before: Any = vars(network).get("forward")
+        self._run: Any = torch.compile(network.forward)
+
+    def __call__(self, *inputs: Any, **more: Any) -> Any:
+        return self._run(*inputs, **more)
 
 
 def _try(model: GuardedModel, experiment: Experiment, device: torch.device) -> None:

@@ -296,7 +296,9 @@ def _batch_videos(
     device = choose_device(experiment.runtime.device)
     own = parts.model if parts is not None else None
     model = own if own is not None else build(experiment.model, folders_of(experiment.paths))
-    guarded = guarded_model(model, experiment, device)
+    # Compiled it would take as much, and the workers compile it once more.
+    runtime = msgspec.structs.replace(experiment.runtime, compile=False)
+    guarded = guarded_model(model, replace(experiment, runtime=runtime), device)
     return fitted_batch(experiment, guarded, dataset, videos, device)
 
 
