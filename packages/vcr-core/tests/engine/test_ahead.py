@@ -8,7 +8,6 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -176,10 +175,10 @@ class Watched(ShapesDataset):
         return vcr.protocols.VideoItem(video_id, item.label, Source())
 
 
-def evaluated(prefetch: Any, dataset: Any, tmp_path: Path | None = None) -> list[dict[str, Any]]:
+def evaluated(prefetch: Any, dataset: Any, device: str = "cpu") -> list[dict[str, Any]]:
     result = vcr.evaluate(
         model=ToyCnn(), dataset=dataset, attack=SignDescent(), metrics=[], limit=9,
-        runtime={"prefetch": prefetch, "batch_videos": 2, "device": "cpu"},
+        runtime={"prefetch": prefetch, "batch_videos": 2, "device": device},
     )  # fmt: skip
     return [stable_part(record) for record in result.records]
 
@@ -190,6 +189,12 @@ def test_records_are_equal_and_all_decoding_is_in_the_other_thread() -> None:
     assert {is_main for _, is_main in here.read} == {True}
     assert {is_main for _, is_main in ahead.read} == {False}
     assert [video for video, _ in here.read] == [video for video, _ in ahead.read]
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+def test_records_of_a_gpu_are_equal() -> None:
+    assert evaluated(0, Watched(), "cuda:0") == evaluated(2, Watched(), "cuda:0")
 
 
 def test_at_most_that_many_batches_are_held() -> None:
