@@ -37,6 +37,8 @@ MANIFEST_FIELDS: dict[str, str] = {
     "batches": "the planned cut: lists of video ids",
     "batch_videos": "size of the cut",
     "threads": "CPU threads of every worker; another number may change the last bits",
+    "runtime_options": "keys of [runtime] that may change the last bits of every prediction, kept "
+    "for good: compile, channels_last",
     "environment": "Python, platform, torch, CUDA, devices, decoder, versions, git",
     "command": "command line that made the run",
     "plugin_failures": "plugins that could not be loaded",
@@ -65,6 +67,7 @@ def new_manifest(
     plugin_failures: Sequence[Mapping[str, Any]] = (),
     batch_videos: int | None = None,
     threads: int | None = None,
+    runtime_options: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the manifest of a run that is planned now. Fields: :data:`MANIFEST_FIELDS`.
 
@@ -84,6 +87,7 @@ def new_manifest(
         "batches": [list(batch) for batch in batches],
         "batch_videos": largest if batch_videos is None else batch_videos,
         "threads": threads,
+        "runtime_options": dict(runtime_options or {}),
         "environment": dict(environment or {}),
         "command": list(command),
         "plugin_failures": [dict(failure) for failure in plugin_failures],

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from vcr_core.errors import NotAvailable
+from vcr_core.precision import autocast
 from vcr_core.protocols import DetailedClassifier, TimedClassifier
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    import torch
     from torch import Tensor
 
     from vcr_core.protocols import ClipSpec, LabelSpace, VideoClassifier
@@ -32,10 +35,25 @@ class GuardedModel:
 
     While :meth:`watch` is on, a forward pass outside of :meth:`permit` counts as unmetered, also
     one that goes to the wrapped model's modules directly.
+
+    Args:
+        model: the classifier.
+        guard: that of the same model at another frame rate.
+        dtype: what its passes are computed in under ``torch.autocast``; ``None`` leaves them.
+        is_compiled: whether its inner layers are out of reach.
     """
 
-    def __init__(self, model: VideoClassifier, *, guard: _Guard | None = None) -> None:
+    def __init__(
+        self,
+        model: VideoClassifier,
+        *,
+        guard: _Guard | None = None,
+        dtype: torch.dtype | None = None,
+        is_compiled: bool = False,
+    ) -> None:
         self.model = model
+        self._dtype = dtype
+        self._is_compiled = is_compiled
         self._guard = guard or _Guard()
 
     @property
@@ -72,19 +90,44 @@ class GuardedModel:
         """Return the wrapped model for clips of this rate, behind the same guard."""
         if not isinstance(self.model, TimedClassifier):
             return self
-        return GuardedModel(self.model.at_rate(fps), guard=self._guard)
+        model = self.model.at_rate(fps)
+        return GuardedModel(
+            model, guard=self._guard, dtype=self._dtype, is_compiled=self._is_compiled
+        )
 
     def logits(self, clips: Tensor) -> Tensor:
         """Return the wrapped model's logits."""
         with self._entered():
-            return self.model.logits(clips)
+            return autocast(self.model.logits, clips, self._dtype)
+
+    def features(self, clips: Tensor, layer: str) -> Tensor:
+        """Return the wrapped model's activations of a named layer, if it offers any.
+
+        Raises:
+            NotAvailable: if the model is compiled.
+        """
+        if self._is_compiled:
+            raise NotAvailable(
+                f"a compiled model does not show its layer {layer!r}; set runtime.compile = false"
+            )
+        model: Any = self.model
+        with self._entered():
+            return autocast(lambda part: model.features(part, layer), clips, self._dtype)
 
     def examine(self, clips: Tensor) -> tuple[Tensor, Sequence[Mapping[str, Any]]]:
         """Return the wrapped model's logits and what it tells; nothing where it has no word."""
         with self._entered():
-            if isinstance(self.model, DetailedClassifier):
-                return self.model.examine(clips)
-            return self.model.logits(clips), ()
+            model = self.model
+            if not isinstance(model, DetailedClassifier):
+                return autocast(model.logits, clips, self._dtype), ()
+            details: Sequence[Mapping[str, Any]] = ()
+
+            def asked(part: Tensor) -> Tensor:
+                nonlocal details
+                out, details = model.examine(part)
+                return out
+
+            return autocast(asked, clips, self._dtype), details
 
     @contextmanager
     def _entered(self) -> Iterator[None]:

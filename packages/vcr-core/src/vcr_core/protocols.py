@@ -110,7 +110,12 @@ class VideoItem:
 
 @runtime_checkable
 class VideoDataset(Protocol):
-    """A labelled collection of videos."""
+    """A labelled collection of videos.
+
+    With ``runtime.prefetch`` its items are asked for, and their sources read, in another thread
+    than the one that made it; one video is read at a time. Reading draws nothing from the global
+    random generators, which at that moment belong to an attack.
+    """
 
     @property
     def labels(self) -> LabelSpace:

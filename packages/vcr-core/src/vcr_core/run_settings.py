@@ -90,6 +90,8 @@ def protocol_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
     protocol = table(manifest, "protocol")
     if protocol.get("labels") == "dataset":
         unused.add("labels")  # older manifests do not have the key
+    if protocol.get("autocast") == "off":
+        unused.add("autocast")  # likewise
     return {k: v for k, v in protocol.items() if k not in unused}
 
 

@@ -238,9 +238,10 @@ class Victim:
         if not bool(self._affordable(rows, forwards=1).all()):
             raise BudgetExhausted("a video of this query has no forward pass left")
         point = _straight_through(video, self._stored(video.detach(), rows))
+        asked: Any = self._view.model
         with torch.enable_grad(), self._permit():
             features = self._view.features(
-                point, self._random(rows), lambda clips: self._classifier().features(clips, layer)
+                point, self._random(rows), lambda clips: asked.features(clips, layer)
             )
         self._count(rows, forwards=1)
         if features.requires_grad:

@@ -93,6 +93,7 @@ def test_hash_does_not_depend_on_order_folder_or_machine(
         "protocol.attacker_knows_defense=false",
         "protocol.views=full",
         "protocol.labels=clean-prediction",
+        "protocol.autocast=bfloat16",
         'metrics.names=["mse"]',
         "metrics.params.ssim.window=7",
     ],
@@ -104,6 +105,7 @@ def test_another_experiment_has_another_hash(override: str) -> None:
 def test_the_dataset_s_labels_are_what_runs_without_the_key_have() -> None:
     assert "labels" not in resolve_run(BASE).identity["protocol"]
     assert full_hash(BASE, overrides=["protocol.labels=dataset"]) == full_hash(BASE)
+    assert full_hash(BASE, overrides=["protocol.autocast=off"]) == full_hash(BASE)
 
 
 def test_other_videos_or_labels_have_another_hash() -> None:

@@ -422,14 +422,16 @@ class _Gone:
 
 
 class TestMemory:
-    def test_out_of_memory_halves_the_chunk_once(self) -> None:
+    @pytest.mark.parametrize("chunk", [None, 6, 100])
+    def test_out_of_memory_halves_the_chunk_once(self, chunk: int | None) -> None:
         class Greedy(ToyCnn):
             def logits(self, clips: Tensor) -> Tensor:
                 if len(clips) > 3:
                     raise torch.cuda.OutOfMemoryError("pretended")
                 return super().logits(clips)
 
-        result = evaluate(model=Greedy(), attack=Descend(), limit=6)
+        runtime = {"chunk_clips": chunk} if chunk else {}
+        result = evaluate(model=Greedy(), attack=Descend(), limit=6, runtime=runtime)
         for record in result.records:
             assert record["status"] == "ok"
             assert "smaller-chunk" in record["flags"]

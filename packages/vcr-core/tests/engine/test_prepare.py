@@ -176,6 +176,7 @@ def test_what_determines_the_content_determines_the_place() -> None:
     first = key()
     assert key() == first
     assert key(runtime={"batch_videos": 2}, output={"keep_clips": 0}) == first
+    assert key(protocol={"autocast": "off"}, runtime={"channels_last": True}) == first
     # Budgets of the run and metrics are nothing to the offline step.
     assert key(threat={"eps": "4/255", "max_forwards": 9}, metrics={"names": ["psnr"]}) == first
     others = [
@@ -185,11 +186,26 @@ def test_what_determines_the_content_determines_the_place() -> None:
         key(dataset={"name": "toy-shapes", "limit": 7}),
         key(defense="toy-darken"),
         key(protocol={"tie_frames": False}),
+        key(protocol={"autocast": "bfloat16"}),
         key(model={"name": "toy-batch-norm"}),
     ]
     assert len({first, *others}) == len(others) + 1
     # A defense that the attacker does not know changes nothing.
     assert key(defense="toy-darken", protocol={"attacker_knows_defense": False}) == first
+
+
+def test_clips_at_a_time_may_be_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    from vcr_core.engine import prepare
+
+    asked: list[Any] = []
+
+    def fitted(of: Any, _model: Any, _device: Any) -> int:
+        asked.append(of.runtime.chunk_clips)
+        return 2
+
+    monkeypatch.setattr(prepare, "fitted_chunk", fitted)
+    assert prepare_artifact(experiment(runtime={"chunk_clips": "auto", "device": "cpu"}))
+    assert asked == ["auto"]
 
 
 def test_a_changed_or_foreign_artifact_is_refused() -> None:

@@ -120,6 +120,12 @@ CAUGHT = [
     ("dataset/labels-in-range", _SHAPES, {"target": f"{_DATASETS}:OffByOne"}, "8 classes"),
     ("dataset/fingerprint-stable", _SHAPES, {"target": f"{_DATASETS}:Changing"}, "frames"),
     (
+        "dataset/fingerprint-stable",
+        _SHAPES,
+        {"target": f"{_DATASETS}:Drawing"},
+        "numpy's global random",
+    ),
+    (
         "dataset/missing-file-typed-error",
         _SHAPES,
         {"target": f"{_DATASETS}:AnyId"},
@@ -164,5 +170,6 @@ def test_every_check_is_seen_to_fail():
         "model/any-resolution", "defense/accepts-short-clips",  # above
         "plugin/imports-light", "plugin/hooks-known", "plugin/isolated",  # test_plugin_checks.py
         "executor/equals-inline", "executor/survives-crash", "executor/resumes",  # test_executor…
+            "executor/several-runs",
     }  # fmt: skip
     assert {c.id for c in CHECKS} - elsewhere == {row[0] for row in CAUGHT}

@@ -12,6 +12,7 @@ _SPEC = ExecutorSpec(name="toy-executor", summary="Breaks a rule", target=f"{_EX
     [
         ("executor/equals-inline", "DropsLast", "no record of"),
         ("executor/survives-crash", "NeverRuns", "no worker ran"),
+        ("executor/several-runs", "LosesRuns", "4 shards gave 2 statuses"),
         ("executor/resumes", "WritesAgain", "finished ones were done again"),
     ],
 )

@@ -29,7 +29,7 @@ def vcr_register_datasets() -> list[DatasetSpec]:
     return [
         DatasetSpec(
             name="moody-shapes",
-            summary="toy-shapes whose decoder may raise, hang or die",
+            summary="toy-shapes from a decoder that may raise, exit, hang or die",
             target="vcr_e2e.datasets:MoodyShapes",
             label_space="toy-directions",
             generated=True,

@@ -182,6 +182,9 @@ def _protocol(experiment: Experiment) -> dict[str, Any]:
     if experiment.protocol.labels == "dataset":
         # Absent: runs with the dataset's labels keep the names that they have.
         unused.add("labels")
+    if experiment.protocol.autocast == "off":
+        # Absent likewise.
+        unused.add("autocast")
     return {key: value for key, value in protocol.items() if key not in unused}
 
 

@@ -110,6 +110,13 @@ class ProtocolConfig(Table, frozen=True, kw_only=True):
     confirm: Annotated[
         Positive, Meta(description="fresh draws that confirm a success on a random defense")
     ] = 3
+    autocast: Annotated[
+        Literal["off", "bfloat16", "float16"],
+        Meta(
+            description="precision in which torch computes the evaluated model's passes; changes "
+            "every number, so it makes another experiment"
+        ),
+    ] = "off"
 
 
 class MetricsConfig(Table, frozen=True, kw_only=True):
@@ -154,11 +161,37 @@ class RuntimeConfig(Table, frozen=True, kw_only=True):
 
     device: Annotated[str, Meta(description="auto = the first GPU, else the CPU")] = "auto"
     batch_videos: Annotated[
-        Positive, Meta(description="videos in a planned batch; fixed when a run is made")
+        Positive | Literal["auto"],
+        Meta(
+            description="videos in a planned batch; fixed when a run is made; auto = what fits "
+            "into memory, measured once per model and device"
+        ),
     ] = 8
     chunk_clips: Annotated[
-        Positive | None, Meta(description="clips that pass the model at once; absent = all")
+        Positive | Literal["auto"] | None,
+        Meta(
+            description="clips that pass the model at once; absent = all; auto = what fits into "
+            "memory, measured once per model and device"
+        ),
     ] = None
+    prefetch: Annotated[
+        Annotated[int, Meta(ge=0)] | Literal["auto"],
+        Meta(
+            description="batches that are decoded while the device works on an earlier one; "
+            "changes no number; auto = 1 on a GPU, else 0"
+        ),
+    ] = "auto"
+    compile: Annotated[
+        bool,
+        Meta(description="let torch.compile take the model's network; may change the last bits"),
+    ] = False
+    channels_last: Annotated[
+        bool,
+        Meta(
+            description="order the weights of convolutions with the channels last; may change the "
+            "last bits"
+        ),
+    ] = False
     threads: Annotated[int, Meta(ge=0, description="CPU threads of torch; 0 = its choice")] = 0
     deterministic: Annotated[
         bool | Literal["warn"],

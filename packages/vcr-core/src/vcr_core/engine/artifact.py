@@ -158,6 +158,7 @@ def _common(
     experiment: Experiment, identity: Mapping[str, Any], training: Sequence[tuple[str, int]]
 ) -> dict[str, Any]:
     """Return what determines the artifact of any offline step."""
+    autocast = experiment.protocol.autocast
     return {
         "evaluation_version": EVALUATION_VERSION,
         "seed": experiment.seed,
@@ -170,6 +171,7 @@ def _common(
             **{key: getattr(experiment.protocol, key) for key in ("views", "space", "tie_frames")},
             # Absent elsewhere: artifacts for the dataset's labels keep their names.
             **({"labels": experiment.protocol.labels} if experiment.own_labels else {}),
+            **({"autocast": autocast} if autocast != "off" else {}),
         },
         "prepare": identity["prepare"],
         "training": [list(video) for video in training],

@@ -9,7 +9,7 @@ import platform
 import signal
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,14 +17,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from vcr_core.datasets.labels import UNKNOWN
+from vcr_core.engine.ahead import DecodeAhead, batches_ahead, pinned
 from vcr_core.engine.contest import Contest, Result
 from vcr_core.engine.decode import Decoded, decode, stackable
+from vcr_core.engine.fitting import fitted_chunk
+from vcr_core.engine.memory import is_out_of_memory
 from vcr_core.engine.transfer import TransferContest
 from vcr_core.engine.transform_contest import TransformContest
 from vcr_core.errors import ModelChanged, VideoSkipped
 
 if TYPE_CHECKING:
-    from types import FrameType
+    from types import FrameType, TracebackType
 
     from vcr_core.engine.setup import Setup
     from vcr_core.engine.suspects import Care
@@ -43,7 +46,7 @@ class WorkerDied(Exception):
 
 
 class BatchRunner:
-    """Runs planned batches of one run.
+    """Runs planned batches of one run; a context manager, which ends its decoding thread.
 
     Args:
         setup: built components.
@@ -69,7 +72,29 @@ class BatchRunner:
         self._on_result = on_result
         self._stage = "decode"
         self._limit = setup.experiment.runtime.video_time_limit_s
-        self._chunk = setup.experiment.runtime.chunk_clips
+        # Attacks are shared between runs of equal chunks, so those of the attacked model count.
+        attacked = setup.source or setup
+        self._chunk = fitted_chunk(attacked.experiment, attacked.model, attacked.device)
+        self.ahead = batches_ahead(setup)
+        self._decoding = DecodeAhead(self._decoded_ahead) if self.ahead else None
+        self._expected: list[str] = []
+
+    def __enter__(self) -> BatchRunner:
+        """Return itself."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop decoding ahead."""
+        self._decode_here()
+
+    def expect(self, batches: Iterable[Sequence[str]]) -> None:
+        """Say which batches follow the one that is run next; ``ahead`` of them are of use."""
+        self._expected = [video for batch in batches for video in batch]
 
     def run(
         self,
@@ -91,16 +116,23 @@ class BatchRunner:
         """
         records: dict[str, dict[str, Any]] = {}
         decoded: list[Decoded] = []
+        if care:
+            # A decoder that kills the process must be caught at its own video, so from the first
+            # suspect on this process decodes nothing before its time.
+            self._decode_here()
         for video in ids:
             if blamed and video in blamed:
                 fields = error_fields(WorkerDied(blamed[video]), "worker")
                 records[video] = {**fields, **self._known(video)}
                 continue
-            outcome = self._guarded([video], partial(decode, self.setup, video), "decode")
+            outcome = self._guarded([video], partial(self._decoded, video), "decode")
             if isinstance(outcome, dict):
                 records[video] = {**outcome, **self._known(video)}
             else:
                 decoded.append(outcome)
+        if self._decoding is not None:
+            # Not earlier: all that is held is this batch and those that were decoded ahead.
+            self._decoding.expect(v for v in self._expected if v not in (blamed or ()))
         if care:
             records.update(self._one_by_one(decoded))
         if care == "apart":
@@ -125,6 +157,19 @@ class BatchRunner:
             }
             for video in ids
         ]
+
+    def _decoded(self, video: str) -> Decoded:
+        if self._decoding is not None:
+            return self._decoding.take(video)
+        return decode(self.setup, video)
+
+    def _decoded_ahead(self, video: str) -> Decoded:
+        return pinned(decode(self.setup, video), self.setup.device)
+
+    def _decode_here(self) -> None:
+        if self._decoding is not None:
+            self._decoding.close()
+            self._decoding = None
 
     def _known(self, video: str) -> dict[str, Any]:
         """Return what a record says of a video that was not decoded."""
@@ -171,7 +216,7 @@ class BatchRunner:
         if self.setup.device.type == "cuda":
             torch.cuda.empty_cache()
         clips = len(group) * int(group[0].gather.shape[0])
-        chunk = max(1, (self._chunk or clips) // 2)
+        chunk = max(1, min(self._chunk or clips, clips) // 2)
         ids = [v.id for v in group]
         logger.warning("out of memory on %s; trying again with chunk_clips = %d", ids, chunk)
         outcome = self._guarded(ids, lambda: self._attempt(group, chunk), "clean")
@@ -214,9 +259,6 @@ def _recorded(label: int) -> int | None:
 def error_fields(error: BaseException, stage: str) -> dict[str, Any]:
     """Return the fields of an ``error`` record."""
     text = str(error)
-    oom = isinstance(error, MemoryError | torch.cuda.OutOfMemoryError) or (
-        isinstance(error, RuntimeError) and "can't allocate memory" in text
-    )
     return {
         "status": "error",
         "label": None,
@@ -225,7 +267,7 @@ def error_fields(error: BaseException, stage: str) -> dict[str, Any]:
             "type": type(error).__name__,
             "message": text,
             "traceback": "".join(traceback.format_exception(error)),
-            "oom": oom,
+            "oom": is_out_of_memory(error),
         },
     }
 

@@ -11,6 +11,7 @@ import torch
 
 from vcr_core.adaptive import View
 from vcr_core.corruption import content_sha256
+from vcr_core.engine.ahead import stacked
 from vcr_core.engine.attack_log import AttackLog
 from vcr_core.engine.clock import Clock
 from vcr_core.engine.draw import ABSTAINED, Draw
@@ -69,7 +70,7 @@ class Contest:
         self.attack_name = setup.experiment.attack.ref if setup.experiment.attack else ""
         self.device = setup.device
         self.ids = [v.id for v in videos]
-        self.clean = torch.stack([v.frames for v in videos]).to(self.device)
+        self.clean = stacked([v.frames for v in videos], self.device)
         self.labels = torch.tensor([v.label for v in videos], device=self.device)
         gather = videos[0].gather.to(self.device)
         model = setup.model.at_rate(videos[0].rate)

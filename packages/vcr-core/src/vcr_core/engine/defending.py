@@ -9,9 +9,8 @@ from vcr_core.adaptive import DefenseLink
 from vcr_core.compat import void_certificate
 from vcr_core.components import build
 from vcr_core.config.command_text import LOCAL
-from vcr_core.engine.models import ready_model
+from vcr_core.engine.models import guarded_model
 from vcr_core.errors import ConfigError, IncompatibleComponents
-from vcr_core.metering import GuardedModel
 from vcr_core.protocols import Certifier, Checkpoint
 from vcr_core.weights.places import folders_of
 
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     import torch
 
     from vcr_core.config.experiment import Chosen, Experiment
+    from vcr_core.metering import GuardedModel
     from vcr_core.protocols import Defense, VideoClassifier
     from vcr_core.specs import DefenseSpec
 
@@ -84,7 +84,7 @@ def defended_model(
                 f"{who}: model {name!r} has {what} other than {experiment.model.ref!r}; "
                 "name the same architecture with other weights"
             )
-    return GuardedModel(ready_model(other, experiment.protocol).to(device))
+    return guarded_model(other, experiment, device)
 
 
 def replacement(name: str, who: str, folders: Sequence[Path] = ()) -> VideoClassifier:

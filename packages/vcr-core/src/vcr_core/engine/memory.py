@@ -1,10 +1,12 @@
-"""Keeping freed memory with the process, where giving it back costs more than it saves."""
+"""Keeping freed memory with the process where that is cheaper; knowing when there is too little."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
 import platform
+
+import torch
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Numbers of glibc's ``mallopt`` parameters."""
@@ -27,4 +29,11 @@ def keep_freed_memory() -> bool:
     mallopt = ctypes.CDLL(None).mallopt
     return bool(mallopt(_MMAP_THRESHOLD, _MMAP_BYTES)) and bool(
         mallopt(_TRIM_THRESHOLD, _TRIM_BYTES)
+    )
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an exception says that memory, of whatever device, was short."""
+    return isinstance(error, MemoryError | torch.cuda.OutOfMemoryError) or (
+        isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
     )

@@ -33,6 +33,7 @@ from vcr_core.engine.artifact import (
     weights_hash,
 )
 from vcr_core.engine.decode import decode
+from vcr_core.engine.fitting import fitted_chunk
 from vcr_core.engine.setup import Parts, Setup, build_dataset, build_setup
 from vcr_core.errors import ContractViolation, UsageError, VcrError
 from vcr_core.manifest import utc_now
@@ -208,6 +209,7 @@ class _Step:
         self.kept: dict[str, Decoded] = {}
         self.calls = 0
         self.started = 0.0
+        self.chunk = fitted_chunk(setup.experiment, setup.model, setup.device)
         self.context = self._context()
 
     def run(self) -> Artifact:
@@ -261,7 +263,7 @@ class _Step:
             links=setup.attack_links if adaptive else (),
             gradient=experiment.protocol.gradient,
             eot=experiment.protocol.eot if adaptive else 1,
-            chunk=experiment.runtime.chunk_clips,
+            chunk=self.chunk,
         )
         return PrepareContext(
             folder=self.wanted.unfinished,
@@ -277,7 +279,7 @@ class _Step:
             opponent=_forbidden(self.wanted.name) if transfer else victims,
             bare=Bare(
                 cast("VideoClassifier", setup.model),
-                experiment.runtime.chunk_clips,
+                self.chunk,
                 refusal=_refusal(self.wanted.name) if transfer else "",
             ),
         )
@@ -325,7 +327,7 @@ class _Step:
         view = View(
             setup.model.at_rate(video.rate),
             video.gather.to(setup.device),
-            chunk=setup.experiment.runtime.chunk_clips,
+            chunk=self.chunk,
         )
         random = VideoRandom([derive_seed(setup.experiment.seed, video.id, "clean")])
         with torch.no_grad(), setup.model.permit():

@@ -18,6 +18,7 @@ from vcr_core.availability import installed_version
 from vcr_core.config.command_text import LOCAL
 from vcr_core.config.identity import attack_identity, identity_of
 from vcr_core.engine.artifact import parameters_digest
+from vcr_core.engine.models import passes_of
 from vcr_core.plugins import registry
 from vcr_core.reuse_store import Shelf
 
@@ -62,6 +63,7 @@ class Shelves:
             "evaluation_version": EVALUATION_VERSION,
             "machine": _machine(setup.device, threads),
             "deterministic": self._experiment.runtime.deterministic,
+            "passes": passes_of(self._experiment),
             "weights": parameters_digest(own) if own is not None else None,
         }
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from vcr_core.atomic import write_text
 from vcr_core.components import build, weights_of
@@ -14,8 +16,11 @@ from vcr_core.config.identity import run_id
 from vcr_core.config.resolve import Resolved, resolve_run
 from vcr_core.corruption import nature
 from vcr_core.engine.artifact import required_artifact
+from vcr_core.engine.fitting import fitted_batch
 from vcr_core.engine.machine import run_document, write_machine
-from vcr_core.engine.setup import Parts, build_dataset
+from vcr_core.engine.models import guarded_model, runtime_options
+from vcr_core.engine.setup import Parts, build_dataset, choose_device
+from vcr_core.engine.shard import set_determinism
 from vcr_core.engine.subset import fingerprint, select_videos
 from vcr_core.engine.workers import planned_threads
 from vcr_core.environment import command_line, environment
@@ -111,6 +116,7 @@ def open_run(
     retry_below = retry_limit(records) if retry_errors else 0
     if (where / "run.json").is_file():
         manifest = read_manifest(where)
+        experiment = _as_begun(experiment, manifest)
         if manifest["experiment_hash"] != full_hash:
             raise StoreError(_other_experiment(where, manifest, [v for v, _ in videos]))
         if manifest["dataset"]["fingerprint"] != print_of:
@@ -123,6 +129,7 @@ def open_run(
             _refuse_changed_artifact(where, manifest, artifact)
     else:
         artifact = required_artifact(experiment, dataset, parts)
+        batch_videos = _batch_videos(experiment, dataset, [v for v, _ in videos], parts)
         manifest = new_manifest(
             run=name,
             experiment=_tables(resolved),
@@ -139,9 +146,10 @@ def open_run(
                 "labels": list(_label_names(experiment, dataset, parts)),
                 "n": len(videos),
             },
-            batches=plan_batches([v for v, _ in videos], experiment.runtime.batch_videos),
-            batch_videos=experiment.runtime.batch_videos,
+            batches=plan_batches([v for v, _ in videos], batch_videos),
+            batch_videos=batch_videos,
             threads=planned_threads(experiment),
+            runtime_options=runtime_options(experiment),
             environment=environment(
                 {chosen.distribution for _, chosen in _components(experiment)}, with_torch=True
             ),
@@ -165,6 +173,42 @@ def reopen(folder: Path, *, overrides: Sequence[str] = (), retry_errors: bool = 
     """Open a run by its folder, to go on with it here."""
     resolved = resolve_run(run_document(folder), overrides=overrides)
     return open_run(resolved, folder=folder, retry_errors=retry_errors)
+
+
+def _as_begun(experiment: Experiment, manifest: Mapping[str, Any]) -> Experiment:
+    """Return the experiment with the options that the run began with."""
+    begun = dict.fromkeys(runtime_options(experiment), False)
+    begun |= manifest.get("runtime_options") or {}
+    asked = runtime_options(experiment)
+    for name, value in asked.items():
+        if begun[name] != value:
+            logger.warning(
+                "runtime.%s is %s for this run, as when it began", name, str(begun[name]).lower()
+            )
+    kept = {name: begun[name] for name in asked}
+    return replace(experiment, runtime=msgspec.structs.replace(experiment.runtime, **kept))
+
+
+def _batch_videos(
+    experiment: Experiment, dataset: VideoDataset, videos: Sequence[str], parts: Parts | None
+) -> int:
+    """Return the size of the planned batches, measuring what fits where nobody says it."""
+    asked = experiment.runtime.batch_videos
+    if asked != "auto":
+        return asked
+    # Before the measurement starts CUDA, which could not be made deterministic afterwards.
+    set_determinism(experiment.runtime.deterministic)
+    device = choose_device(experiment.runtime.device)
+    # Attacks are shared between runs of equal cuts, so what the attacked model takes counts.
+    attacked = experiment.attack_run
+    if parts is not None and experiment.source is not None:
+        parts = parts.of_source()
+    own = parts.model if parts is not None else None
+    model = own if own is not None else build(attacked.model, folders_of(experiment.paths))
+    # Compiled it would take as much, and the workers compile it once more.
+    runtime = msgspec.structs.replace(experiment.runtime, compile=False)
+    guarded = guarded_model(model, replace(attacked, runtime=runtime), device)
+    return fitted_batch(attacked, guarded, dataset, videos, device)
 
 
 def _content_hashes(dataset: VideoDataset, videos: Sequence[tuple[str, int]]) -> list[str | None]:

@@ -14,11 +14,10 @@ from vcr_core.engine.artifact import required_artifact, restore_defenses
 from vcr_core.engine.defending import build_links, defended_model
 from vcr_core.engine.memory import keep_freed_memory
 from vcr_core.engine.model_shelf import ModelShelf
-from vcr_core.engine.models import ready_model
+from vcr_core.engine.models import guarded_model
 from vcr_core.engine.surrogates import SurrogatePool
 from vcr_core.errors import ComponentUnavailable, ConfigError, ModelChanged, UsageError
 from vcr_core.image_models import ImagePool
-from vcr_core.metering import GuardedModel
 from vcr_core.specs import AttackSpec, MetricSpec
 from vcr_core.threat import ThreatModel, frame_positions
 from vcr_core.victim import Rules
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from vcr_core.artifacts import Artifact
     from vcr_core.config.experiment import Chosen, Experiment
     from vcr_core.engine.reuse import Reuse
+    from vcr_core.metering import GuardedModel
     from vcr_core.protocols import Attack, Defense, Metric, VideoClassifier, VideoDataset
 
 
@@ -119,7 +119,7 @@ class Setup:
             )
         self.shelf.clear()
         again = self.shelf.model(self.experiment.model, folders_of(self.experiment.paths))
-        self.model.model = ready_model(again, self.experiment.protocol).to(self.device)
+        self.model.model = guarded_model(again, self.experiment, self.device).model
         self.defended = defended_model(self.experiment, self.links, self.model, self.device)
 
     @property
@@ -184,7 +184,7 @@ def build_setup(
         source = build_setup(experiment.attack_run, own, prepared=prepared, shelf=shelf)
     artifact = required_artifact(experiment, dataset, parts) if prepared else None
     model = parts.model if parts.model is not None else shelf.model(experiment.model, folders)
-    guarded = GuardedModel(ready_model(model, experiment.protocol).to(device))
+    guarded = guarded_model(model, experiment, device)
     links, attack_links = build_links(experiment, parts.defenses)
     defense_artifacts: tuple[Artifact, ...] = ()
     if restored:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -128,7 +129,9 @@ class _Share:
         elsewhere = 0
         self._ledger.refresh()
         todo = [number for number in self._mine if not self._ledger.is_done(number)]
-        for number in reversed(todo) if reverse else todo:
+        if reverse:
+            todo.reverse()
+        for at, number in enumerate(todo):
             if self._stop.asked:
                 self.outcome = replace(self.outcome, interrupted=True)
                 return False
@@ -138,7 +141,7 @@ class _Share:
             try:
                 self._ledger.refresh()
                 if not self._ledger.is_done(number):
-                    self._do(number)
+                    self._do(number, todo[at + 1 :])
             finally:
                 self._claims.leave(number)
             if self.outcome.stopped:
@@ -146,9 +149,12 @@ class _Share:
         self.outcome = replace(self.outcome, elsewhere=elsewhere)
         return bool(elsewhere)
 
-    def _do(self, number: int) -> None:
+    def _do(self, number: int, later: Sequence[int]) -> None:
         runner, writer = self._tools = self._tools or self._built()
         self._flight.batch = number
+        # Nothing that is done with care may be decoded while another batch is in flight.
+        bold = takewhile(lambda n: not self._suspects.care(n), later[: runner.ahead])
+        runner.expect(self._batches[n] for n in bold)
         made = runner.run(
             number,
             self._batches[number],
@@ -185,6 +191,7 @@ class _Share:
             on_stage=self._flight.stage,
             on_result=keeper,
         )
+        self._open.enter_context(runner)
         path = record_path(folder, self._name, f"{platform.node()}-{os.getpid()}")
         return runner, self._open.enter_context(RecordWriter(path))
 

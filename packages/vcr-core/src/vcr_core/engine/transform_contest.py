@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from vcr_core.adaptive import View
+from vcr_core.engine.ahead import stacked
 from vcr_core.engine.contest import Contest
 from vcr_core.engine.measure import distances
 from vcr_core.errors import ContractViolation
@@ -39,7 +38,7 @@ class TransformContest(Contest):
         if len(found) != len(videos):
             raise ContractViolation("a video was decoded without its transform")
         self.afters: list[After] = found
-        self.after = torch.stack([after.frames for after in found]).to(self.device)
+        self.after = stacked([after.frames for after in found], self.device)
         gather = found[0].gather.to(self.device)
         rate = found[0].rate
         self.after_plain = View(setup.model.at_rate(rate), gather, chunk=chunk)

@@ -11,7 +11,8 @@ from vcr_core.adaptive import View
 from vcr_core.components import build
 from vcr_core.engine.defending import build_links, defended_model
 from vcr_core.engine.draw import Draw
-from vcr_core.engine.models import ready_model
+from vcr_core.engine.fitting import fitted_chunk
+from vcr_core.engine.models import guarded_model
 from vcr_core.engine.setup import Parts, build_dataset, choose_device
 from vcr_core.metering import GuardedModel
 from vcr_core.randomness import VideoRandom
@@ -92,7 +93,8 @@ class Judge:
         model = given if given is not None else build(
             experiment.model, folders_of(experiment.paths)
         )  # fmt: skip
-        self.model = GuardedModel(ready_model(model, experiment.protocol).to(self._device))
+        self.model = guarded_model(model, experiment, self._device)
+        self._chunk = fitted_chunk(experiment, self.model, self._device)
         self._links = self._chain(parts)
         self._defended = defended_model(experiment, self._links, self.model, self._device)
 
@@ -144,8 +146,8 @@ class Judge:
         return links
 
     def _view(self, model: GuardedModel, layout: Layout, links: Sequence[DefenseLink]) -> View:
-        chunk = self._experiment.runtime.chunk_clips
-        return View(model.at_rate(layout.rate), self._gather(layout), links, chunk=chunk)
+        gather = self._gather(layout)
+        return View(model.at_rate(layout.rate), gather, links, chunk=self._chunk)
 
     def _gather(self, layout: Layout) -> Tensor:
         return torch.tensor(layout.gather, dtype=torch.int64, device=self._device)

@@ -15,7 +15,7 @@ from vcr_core.testing.toys.arrays import ArraySource, clip_of
 from vcr_core.testing.toys.shapes import ShapesDataset
 
 if TYPE_CHECKING:
-    from vcr_core.protocols import Sampler
+    from vcr_core.protocols import Sampler, VideoSource
     from vcr_core.video.info import Clip
 
 _counter = itertools.count()
@@ -57,6 +57,15 @@ class Changing(ShapesDataset):
         return replace(super().item(video_id), source=_ChangingSource(video_id))
 
 
+class Drawing(ShapesDataset):
+    """Takes a number from numpy's global generator whenever a video is read."""
+
+    def item(self, video_id: str) -> VideoItem:
+        """Return a source that draws."""
+        item = super().item(video_id)
+        return replace(item, source=_DrawingSource(video_id, item.source))
+
+
 class AnyId(ShapesDataset):
     """Answers for ids that it does not list."""
 
@@ -72,6 +81,19 @@ class GoneFiles(ShapesDataset):
     def item(self, video_id: str) -> VideoItem:
         """Return a source that opens a file."""
         return replace(super().item(video_id), source=_FileSource(Path(video_id)))
+
+
+@dataclass(frozen=True, slots=True)
+class _DrawingSource:
+    name: str
+    source: VideoSource
+
+    def read(self, sampler: Sampler) -> Clip:
+        np.random.random()
+        return self.source.read(sampler)
+
+    def sha256(self) -> str | None:
+        return self.source.sha256()
 
 
 @dataclass(frozen=True, slots=True)
