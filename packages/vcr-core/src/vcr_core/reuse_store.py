@@ -15,6 +15,7 @@ import json
 import logging
 import os
 import shutil
+import threading
 import uuid
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -89,6 +90,7 @@ class ReuseStore:
         self.root = root
         self.limit = limit
         self._size: int | None = None
+        self._lock = threading.Lock()  # frames are kept by the thread that decodes ahead
 
     def has(self, shelf: Shelf) -> bool:
         """Return whether a shelf holds anything."""
@@ -121,7 +123,10 @@ class ReuseStore:
         data = _encoded(arrays, facts)
         if len(data) > self.limit:
             return False
-        path = self._path(shelf, key)
+        with self._lock:
+            return self._keep(shelf, self._path(shelf, key), data)
+
+    def _keep(self, shelf: Shelf, path: Path, data: bytes) -> bool:
         try:
             if not (path.parent / ABOUT_FILE).is_file():
                 _place(path.parent / ABOUT_FILE, to_json(dict(shelf.about), indent=2).encode())

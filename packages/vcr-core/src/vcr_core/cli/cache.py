@@ -14,7 +14,7 @@ from vcr_core.cli.output import emit_json, emit_table, json_option, note
 if TYPE_CHECKING:
     from vcr_core.reuse_store import ShelfFacts
 
-_COLUMNS = ("kind", "model", "attack", "groups", "megabytes", "last used", "folder")
+_COLUMNS = ("kind", "model", "of", "entries", "megabytes", "last used", "folder")
 
 _where = click.option(
     "--cache",
@@ -26,7 +26,7 @@ _where = click.option(
 
 @click.group("cache")
 def command() -> None:
-    """Show or delete adversarial clips that runs keep for each other.
+    """Show or delete what runs keep for each other: clips, predictions, readings, decoded frames.
 
     An attack that knows no defense is computed once and judged against many; see runtime.reuse.
     What is deleted is computed again where it is needed; no number changes.
@@ -103,7 +103,7 @@ def _row(shelf: ShelfFacts) -> tuple[object, ...]:
     return (
         about.get("kind", "?"),
         about.get("model", ""),
-        about.get("attack") or ", ".join(about.get("metrics") or ()),
+        about.get("attack") or about.get("dataset") or ", ".join(about.get("metrics") or ()),
         shelf.entries,
         f"{shelf.size / 1e6:.1f}",
         _time(shelf)[:16].replace("T", " "),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -97,19 +97,31 @@ def decode(setup: Setup, video_id: str) -> Decoded:
         return decode_for_transfer(setup, setup.source, video_id)
     started = time.perf_counter()
     item = setup.dataset.item(video_id)
-    clip = item.source.read(sampler_of(setup))
+    content = item.source.sha256()
+    clip = _sampled(setup, item, content)
     frames, gather = framed(setup, clip.frames, clip.plan)
     return Decoded(
         id=video_id,
         label=setup.label_map[item.label],
         frames=frames,
         gather=gather,
-        facts=input_facts(setup, item, clip, clip.plan, frames),
+        facts=input_facts(setup, content, clip, clip.plan, frames),
         seconds=time.perf_counter() - started,
         fps=clip.fps,
         rate=rate_of(setup, clip.fps, clip.plan),
         sample={**item.sample, **clip.facts},
     )
+
+
+def _sampled(setup: Setup, item: VideoItem, content: str | None) -> Clip:
+    """Return what the model samples of a video: from the cache of frames, or decoded."""
+
+    def read() -> Clip:
+        clip = item.source.read(sampler_of(setup))
+        return replace(clip, frames=reduced(clip.frames, setup.model.clip.reduce_to))
+
+    kept = setup.reuse.frames if setup.reuse is not None else None
+    return read() if kept is None or content is None else kept.read(item.id, content, read)
 
 
 def rate_of(setup: Setup, fps: Fraction | None, plan: SamplingPlan) -> float | None:
@@ -165,12 +177,12 @@ def reduced(frames: NDArray[np.uint8], side: int) -> NDArray[np.uint8]:
 
 
 def input_facts(
-    setup: Setup, item: VideoItem, clip: Clip, plan: SamplingPlan, frames: Tensor
+    setup: Setup, content: str | None, clip: Clip, plan: SamplingPlan, frames: Tensor
 ) -> dict[str, Any]:
     """Return the record's ``input`` field."""
     spec, info = setup.model.clip, clip.info
     return {
-        "sha256": item.source.sha256(),
+        "sha256": content,
         "decoder": clip.backend,
         "frames_header": info.header_frames,
         "frames_decoded": clip.n_decoded,

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from vcr_core.config.command_text import LOCAL
+from vcr_core.engine.frames_cache import FramesCache
 from vcr_core.engine.reuse_keys import Shelves, group_key
 from vcr_core.folders import cache_folder
 from vcr_core.reuse_store import FOLDER, REUSED, ReuseStore, Shelf
@@ -50,6 +51,7 @@ class Reuse:
         predictions: shelf of predictions of the bare model on clean videos.
         attack: shelf of the attack; ``None`` where it cannot be shared.
         metrics: shelf of readings; ``None`` likewise.
+        frames: decoded frames; ``None`` for videos that are drawn, not decoded.
     """
 
     store: ReuseStore
@@ -59,6 +61,7 @@ class Reuse:
     predictions: Shelf
     attack: Shelf | None
     metrics: Shelf | None
+    frames: FramesCache | None = None
 
 
 def reuse_folder(experiment: Experiment) -> Path:
@@ -90,6 +93,8 @@ def open_reuse(
     ways = Shelves(setup, parts, threads)
     # What an attack on another model leaves is shared by the contest on that model.
     attack = ways.attack() if setup.source is None else None
+    frames = ways.frames()
+    videos = int((manifest.get("dataset") or {}).get("n") or 1)
     found = Reuse(
         store=store,
         run=str(manifest["run"]),
@@ -98,8 +103,10 @@ def open_reuse(
         predictions=ways.predictions(),
         attack=attack,
         metrics=ways.metrics() if attack is not None else None,
+        frames=FramesCache(store, frames, asked is True, videos) if frames else None,
     )
-    offered = [s for s in (found.predictions, found.attack, found.metrics) if s is not None]
+    shelves = (found.predictions, found.attack, found.metrics, frames)
+    offered = [shelf for shelf in shelves if shelf is not None]
     return found if found.keeps or any(store.has(shelf) for shelf in offered) else None
 
 

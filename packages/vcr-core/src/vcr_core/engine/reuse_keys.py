@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from vcr_core.engine.setup import Parts, Setup
 
 LIBRARIES = ("torch", "numpy")
+_SAMPLING = ("frames", "stride", "clips", "light_clips", "policy", "end", "reduce_to")
+"""Fields of a clip specification that decide which frames are taken."""
 CORE = "vcr_core"
 ASIDE = frozenset({"cli", "executors", "reporters", "testing"})
 """Parts of the core that no number passes through."""
@@ -66,6 +68,24 @@ class Shelves:
             "passes": passes_of(self._experiment),
             "weights": parameters_digest(own) if own is not None else None,
         }
+
+    def frames(self) -> Shelf | None:
+        """Return the shelf of decoded frames; ``None`` for videos that are drawn, not decoded."""
+        experiment, clip = self._experiment, self._setup.model.clip
+        dataset = experiment.dataset
+        if dataset.distribution == LOCAL or getattr(dataset.spec, "generated", False):
+            return None
+        identity = identity_of(experiment)["dataset"]
+        way = {
+            "evaluation_version": EVALUATION_VERSION,
+            "dataset": {key: identity[key] for key in ("ref", "version", "params")},
+            "sampling": {name: getattr(clip, name) for name in _SAMPLING},
+            "views": experiment.protocol.views,
+            "machine": self._common["machine"],
+            "decoder": installed_version("av"),
+            "code": _code([dataset]),
+        }
+        return _shelf("frames", way, {"dataset": dataset.ref, "model": experiment.model.ref})
 
     def predictions(self) -> Shelf:
         """Return the shelf of predictions of the bare model on clean videos."""

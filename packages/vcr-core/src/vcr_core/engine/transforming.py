@@ -131,7 +131,7 @@ def _decoded(
         label=setup.label_map[item.label],
         frames=frames,
         gather=gather,
-        facts=input_facts(setup, item, clip, plan, frames),
+        facts=input_facts(setup, item.source.sha256(), clip, plan, frames),
         seconds=seconds,
         fps=clip.fps,
         after=after,
