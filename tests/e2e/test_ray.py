@@ -10,7 +10,7 @@ import pytest
 from vcr_core.engine.flight import read_flight
 from vcr_core.records import read_records
 from vcr_core.testing.contract import cases
-from vcr_e2e.harness import alive, assert_complete, essence
+from vcr_e2e.harness import alive, assert_complete, essence, wait_until
 
 pytest.importorskip("ray")
 
@@ -67,6 +67,16 @@ def test_interrupted_and_finished_in_this_process(start, vcr, sweep):
     process.wait_until(lambda: any(read_records(p.parent) for p in Path("ray").glob("*/run.json")))
     process.signal(signal.SIGINT)
     assert process.end().code == 130, process.done
+    assert vcr("sweep", "sweep.toml", "--results", "ray").code == 0
+    assert records("ray") == sweep
+
+
+def test_the_driver_dies_and_the_workers_with_it(start, vcr, sweep):
+    process = start("sweep", "sweep.toml", *RAY, results="ray", VCR_E2E_DELAY="2")
+    workers = [process.wait_until(lambda s=share: flying(s))["pid"] for share in ("0of2", "1of2")]
+    process.signal(signal.SIGKILL)
+    process.end()
+    wait_until(lambda: not any(alive(pid) for pid in workers))
     assert vcr("sweep", "sweep.toml", "--results", "ray").code == 0
     assert records("ray") == sweep
 
