@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import platform
 import re
@@ -46,7 +47,7 @@ def environment(distributions: Iterable[str] = (), *, with_torch: bool = False) 
         "platform": platform.platform(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
-        "versions": versions({"vcr-core", *distributions}),
+        "versions": dict(_versions_once(frozenset({"vcr-core", *distributions}))),
         "torch": None if torch_module is None else _torch_facts(torch_module),
         "decoder": _decoder_facts(sys.modules.get("av")),
         "git": git_state(Path.cwd()),
@@ -85,6 +86,12 @@ def versions(distributions: Iterable[str]) -> dict[str, str]:
                 seen.add(needed)
                 waiting.append(needed)
     return dict(sorted(found.items()))
+
+
+@functools.cache
+def _versions_once(distributions: frozenset[str]) -> dict[str, str]:
+    """Return :func:`versions`, which a sweep asks for every run; a process keeps what it imported."""
+    return versions(distributions)
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:

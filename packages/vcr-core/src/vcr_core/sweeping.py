@@ -11,6 +11,7 @@ import msgspec
 
 from vcr_core.engine.execution import Outcome, execute_all
 from vcr_core.engine.run import Run, open_run
+from vcr_core.engine.selection import Selections
 from vcr_core.errors import VcrError
 from vcr_core.sweep_order import Step, sweep_steps
 
@@ -70,10 +71,15 @@ def open_sweep(
         results: folder of all runs.
         retry_errors: count batches with errors as missing.
     """
-    opened = OpenSweep()
+    opened, selections = OpenSweep(), Selections()
     for step in sweep_steps(combinations):
         try:
-            run = open_run(_sharing(step), results=results, retry_errors=retry_errors)
+            run = open_run(
+                _sharing(step),
+                results=results,
+                retry_errors=retry_errors,
+                selections=selections,
+            )
         except VcrError as error:
             opened.exit_code = max(opened.exit_code, error.exit_code)
             opened.messages.append(str(error))

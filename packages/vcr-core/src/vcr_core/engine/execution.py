@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -145,7 +146,7 @@ def _together(runs: Sequence[Run]) -> Iterator[tuple[Run, Outcome]]:
         executor = build_executor(runs[0].experiment)
         tasks = plan_tasks(list(open_runs.values()), executor)
         heard = {folder: _Heard() for folder in open_runs}
-        left = {folder: sum(task.folder == folder for task in tasks) for folder in open_runs}
+        left = Counter(task.folder for task in tasks)
         for status in executor.run(tasks):
             folder = status.task.folder
             heard[folder].take(status)

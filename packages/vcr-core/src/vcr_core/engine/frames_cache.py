@@ -58,7 +58,11 @@ class FramesCache:
             return _restored(entry)
         clip = decode()
         if self.keeps and clip.frames.nbytes * self.videos <= SHARE * self.store.limit:
-            arrays: dict[str, Any] = {"frames": clip.frames, "indices": clip.indices, "pts_s": clip.pts_s}
+            arrays: dict[str, Any] = {
+                "frames": clip.frames,
+                "indices": clip.indices,
+                "pts_s": clip.pts_s,
+            }
             self.store.save(self.shelf, key, arrays, _facts(clip))
         return clip
 

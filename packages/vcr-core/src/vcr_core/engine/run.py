@@ -19,9 +19,9 @@ from vcr_core.engine.artifact import required_artifact
 from vcr_core.engine.fitting import fitted_batch
 from vcr_core.engine.machine import run_document, write_machine
 from vcr_core.engine.models import guarded_model, runtime_options
-from vcr_core.engine.setup import Parts, build_dataset, choose_device
+from vcr_core.engine.selection import HASHED_AT_START, Selections, select
+from vcr_core.engine.setup import Parts, choose_device
 from vcr_core.engine.shard import set_determinism
-from vcr_core.engine.subset import fingerprint, select_videos
 from vcr_core.engine.workers import planned_threads
 from vcr_core.environment import command_line, environment
 from vcr_core.errors import StoreError
@@ -44,9 +44,6 @@ if TYPE_CHECKING:
     from vcr_core.protocols import VideoDataset
 
 logger = logging.getLogger(__name__)
-
-HASHED_AT_START = 1000
-"""Up to so many videos the fingerprint of a run covers their content, not only their ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +89,7 @@ def open_run(
     results: Path | None = None,
     folder: Path | None = None,
     retry_errors: bool = False,
+    selections: Selections | None = None,
 ) -> Run:
     """Create the folder of an experiment, or find the one it already has.
 
@@ -101,35 +99,37 @@ def open_run(
         results: folder of all runs; ``paths.results`` by default.
         folder: an existing run folder to go on with, wherever it lies.
         retry_errors: count batches with errors as missing.
+        selections: videos that have been looked up for other runs.
 
     Raises:
         StoreError: if the folder belongs to another experiment, or its videos changed.
     """
     experiment = resolved.experiment
-    dataset = parts.dataset if parts and parts.dataset is not None else build_dataset(experiment)
-    videos = select_videos(experiment, dataset)
+    if selections is not None and parts is None:
+        selection = selections.of(experiment)
+    else:
+        selection = select(experiment, parts.dataset if parts else None)
+    dataset, videos = selection.dataset, selection.videos
     name, full_hash = run_id(resolved.identity, videos)
     where = folder or (results or Path(experiment.paths.results)) / name
-    hashes = _content_hashes(dataset, videos)
-    print_of = fingerprint(videos, hashes)
     records = read_records(where) if (where / "run.json").is_file() else []
     retry_below = retry_limit(records) if retry_errors else 0
     if (where / "run.json").is_file():
         manifest = read_manifest(where)
         experiment = _as_begun(experiment, manifest)
         if manifest["experiment_hash"] != full_hash:
-            raise StoreError(_other_experiment(where, manifest, [v for v, _ in videos]))
-        if manifest["dataset"]["fingerprint"] != print_of:
+            raise StoreError(_other_experiment(where, manifest, selection.ids))
+        if manifest["dataset"]["fingerprint"] != selection.fingerprint:
             _refuse_changed_videos(where, dataset)
             # Videos without a result yet may have been mended since.
-            manifest["dataset"]["fingerprint"] = print_of
+            manifest["dataset"]["fingerprint"] = selection.fingerprint
             write_manifest(where, manifest)
         if pending_batches(manifest["batches"], records, retry_below=retry_below):
             artifact = required_artifact(experiment, dataset, parts)
             _refuse_changed_artifact(where, manifest, artifact)
     else:
         artifact = required_artifact(experiment, dataset, parts)
-        batch_videos = _batch_videos(experiment, dataset, [v for v, _ in videos], parts)
+        batch_videos = _batch_videos(experiment, dataset, selection.ids, parts)
         manifest = new_manifest(
             run=name,
             experiment=_tables(resolved),
@@ -140,13 +140,13 @@ def open_run(
             ],
             dataset={
                 "name": experiment.dataset.ref,
-                "fingerprint": print_of,
+                "fingerprint": selection.fingerprint,
                 "content_hashed": len(videos) <= HASHED_AT_START,
                 "label_space": dataset.labels.id,
                 "labels": list(_label_names(experiment, dataset, parts)),
                 "n": len(videos),
             },
-            batches=plan_batches([v for v, _ in videos], batch_videos),
+            batches=plan_batches(selection.ids, batch_videos),
             batch_videos=batch_videos,
             threads=planned_threads(experiment),
             runtime_options=runtime_options(experiment),
@@ -209,12 +209,6 @@ def _batch_videos(
     runtime = msgspec.structs.replace(experiment.runtime, compile=False)
     guarded = guarded_model(model, replace(attacked, runtime=runtime), device)
     return fitted_batch(attacked, guarded, dataset, videos, device)
-
-
-def _content_hashes(dataset: VideoDataset, videos: Sequence[tuple[str, int]]) -> list[str | None]:
-    if len(videos) > HASHED_AT_START:
-        return [None] * len(videos)
-    return [dataset.item(video).source.sha256() for video, _ in videos]
 
 
 def _other_experiment(folder: Path, manifest: dict[str, Any], videos: Sequence[str]) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from vcr_core.protocols import ShardStatus, ShardTask
 
 logger = logging.getLogger(__name__)
+
+LOOK_S = 2.0
+"""Between two looks at what a worker has in hand."""
 
 GRACE_S = 30.0
 """How long after its time limit a video that native code holds is waited for."""
@@ -33,6 +37,7 @@ class Attendant:
     _log: IO[bytes] | None = None
     _said: bytearray = field(default_factory=bytearray)
     _seen: tuple[dict[str, Any], float] | None = None
+    _look_at: float = 0.0
 
     def start(self) -> None:
         """Start the process on what is left of the lane."""
@@ -55,8 +60,10 @@ class Attendant:
         )  # fmt: skip
         if self.process.stdin is None or self.process.stdout is None:
             raise AssertionError("pipes were asked for")
-        self.process.stdin.write(tasks_line(told))
-        self.process.stdin.flush()
+        # One that dies before it listens is noticed as any other that dies.
+        with suppress(BrokenPipeError):
+            self.process.stdin.write(tasks_line(told))
+            self.process.stdin.flush()
         os.set_blocking(self.process.stdout.fileno(), False)
         self._said.clear()
 
@@ -111,6 +118,10 @@ class Attendant:
         del self._said[:whole]
 
     def _kill_if_stuck(self) -> None:
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + LOOK_S
         found = self.lane.in_hand()
         if found is None or self.process is None or found[0]["pid"] != self.process.pid:
             return

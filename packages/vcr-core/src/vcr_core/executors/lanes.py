@@ -115,6 +115,7 @@ class Lane:
     _deaths: int = 0
     _written: int = -1
     _flight: dict[str, Any] | None = None
+    _folder: Path | None = None
     _at_batch: dict[tuple[Path, int], int] = field(default_factory=dict)
 
     @property
@@ -173,10 +174,15 @@ class Lane:
         """Return what the worker says it is doing, and in which run."""
         from vcr_core.engine.flight import read_flight
 
-        for task in self.left:
-            flight = read_flight(task.folder, self.name)
+        # It is where it was last, or in the next run, unless it waits for other processes.
+        likely = [task.folder for task in self.left]
+        if self._folder in likely:
+            likely = [self._folder, *likely]
+        for folder in likely:
+            flight = read_flight(folder, self.name)
             if flight is not None:
-                return flight, task.folder
+                self._folder = folder
+                return flight, folder
         return None
 
     def bytes_written(self) -> int:

@@ -99,4 +99,4 @@ def _directives(params: SlurmParams, count: int, logs: Path) -> list[str]:
 
 
 def _threads(runs: Sequence[Run]) -> int:
-    return max(1, *(int(run.manifest.get("threads") or 1) for run in runs), 1)
+    return max(int(run.manifest.get("threads") or 1) for run in runs)
