@@ -90,7 +90,7 @@ def versions(distributions: Iterable[str]) -> dict[str, str]:
 
 @functools.cache
 def _versions_once(distributions: frozenset[str]) -> dict[str, str]:
-    """Return :func:`versions`, which a sweep asks for every run; a process keeps what it imported."""
+    """Return :func:`versions`; a sweep asks for every run, and a process keeps what it imports."""
     return versions(distributions)
 
 
