@@ -15,6 +15,7 @@ from vcr_core.testing.toys.attacks import SignDescent
 from vcr_core.testing.toys.cnn import ToyCnn
 from vcr_core.testing.toys.shapes import ShapesDataset
 from vcr_metrics.params import VmafParams
+from vcr_metrics.plugin import vcr_register_metrics
 from vcr_metrics.vmaf import Vmaf
 
 INFO = ClipInfo(fps=Fraction(30000, 1001))
@@ -167,3 +168,8 @@ def test_records_are_the_same_beside_the_judging(metric):
     for record in beside:
         assert list(record["metrics"]) == ["mse", "vmaf", "vmaf_frame_min", "ssim"]
         assert 0 < record["metrics"]["vmaf"]["value"] < 100
+
+
+def test_no_other_metric_is_measured_beside_the_judging():
+    """All others work on the device or in the calling thread."""
+    assert [spec.name for spec in vcr_register_metrics() if spec.concurrent] == ["vmaf"]
