@@ -7,9 +7,15 @@ from importlib.util import find_spec
 
 import pytest
 import torch
+from vcr_core.api import evaluate
 from vcr_core.errors import ComponentUnavailable
 from vcr_core.protocols import ClipInfo
+from vcr_core.record_schema import stable_part
+from vcr_core.testing.toys.attacks import SignDescent
+from vcr_core.testing.toys.cnn import ToyCnn
+from vcr_core.testing.toys.shapes import ShapesDataset
 from vcr_metrics.params import VmafParams
+from vcr_metrics.plugin import vcr_register_metrics
 from vcr_metrics.vmaf import Vmaf
 
 INFO = ClipInfo(fps=Fraction(30000, 1001))
@@ -145,3 +151,25 @@ def test_a_program_without_libvmaf_or_none_at_all_is_refused(program, tmp_path, 
     monkeypatch.setattr(imageio_ffmpeg, "get_ffmpeg_exe", absent)
     with pytest.raises(ComponentUnavailable, match="brings no program for this machine"):
         Vmaf()
+
+
+def test_records_are_the_same_beside_the_judging(metric):
+    """``metric`` skips this where there is no program."""
+    found = [
+        evaluate(
+            model=ToyCnn(), dataset=ShapesDataset(), attack=SignDescent(), limit=3,
+            metrics=["mse", "vmaf", "ssim"],
+            runtime={"device": "cpu", "batch_videos": 3, "overlap_metrics": overlap},
+        ).records
+        for overlap in (False, True)
+    ]  # fmt: skip
+    apart, beside = ([stable_part(record) for record in records] for records in found)
+    assert apart == beside
+    for record in beside:
+        assert list(record["metrics"]) == ["mse", "vmaf", "vmaf_frame_min", "ssim"]
+        assert 0 < record["metrics"]["vmaf"]["value"] < 100
+
+
+def test_no_other_metric_is_measured_beside_the_judging():
+    """All others work on the device or in the calling thread."""
+    assert [spec.name for spec in vcr_register_metrics() if spec.concurrent] == ["vmaf"]

@@ -74,6 +74,7 @@ def _spec(kind: Kind, component: Any) -> ComponentSpec:
             **base,
             higher_is_better=told("higher_is_better", False),
             keys=tuple(told("keys", (name,))),
+            concurrent=told("concurrent", False),
         )
     if kind == "dataset":
         # Without an id: objects meet by the names of their classes.

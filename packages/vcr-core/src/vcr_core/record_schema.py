@@ -185,7 +185,7 @@ class Cost(Struct, kw_only=True):
         t_certify_s: the certificate, where there is one.
         t_attack_s: the attack alone; 0 where that of another run was reused.
         t_eval_s: final predictions.
-        t_metrics_s: metrics.
+        t_metrics_s: metrics, also those that were measured while the model judged.
         mem_peak_bytes: peak device memory while attacked (CPU: resident set).
         chunk: clips that passed the model at once; 0 = all.
     """

@@ -61,6 +61,8 @@ def _problems(spec: specs.ComponentSpec) -> Iterator[str]:
         yield from _not_in("needs", spec.needs, ("frames", "video"))
         if not _is_tuple_of(spec.keys, str):
             yield "keys must be a tuple of words"
+        if not _is_a(spec.concurrent, bool):
+            yield f"concurrent must be true or false, found {spec.concurrent!r}"
 
 
 def _model_problems(spec: specs.ModelSpec) -> Iterator[str]:

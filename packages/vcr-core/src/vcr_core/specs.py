@@ -254,6 +254,10 @@ class MetricSpec(ComponentSpec):
         weights: files of that network by variant; the component is then called as
             ``Target(params, folders)`` with the folders to look into first.
         differentiable: whether it offers ``distance`` for attacks.
+        concurrent: whether it measures outside of the device and of the calling thread, such as
+            in a process of its own: it draws nothing from global generators, gives the same for
+            copies on the CPU, and may be asked from several threads, for several videos at once,
+            while the device works. See ``runtime.overlap_metrics``.
     """
 
     kind: ClassVar[Kind] = "metric"
@@ -271,6 +275,7 @@ class MetricSpec(ComponentSpec):
     needs_weights: bool = False
     weights: tuple[WeightSpec, ...] = ()
     differentiable: bool = False
+    concurrent: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vcr_core.errors import UsageError
 from vcr_core.refs import NAME_PATTERN, Reference, is_canonical, normal_name, parse, parse_kind
 from vcr_core.spec_rules import SPEC_TYPES, spec_problems
-from vcr_core.specs import KINDS, AttackSpec, ClipSpec, ModelSpec, WeightSpec, to_plain
+from vcr_core.specs import KINDS, AttackSpec, ClipSpec, MetricSpec, ModelSpec, WeightSpec, to_plain
 
 names = st.from_regex(NAME_PATTERN, fullmatch=True).filter(lambda text: len(text) <= 40)
 
@@ -54,6 +54,7 @@ MODEL = ModelSpec(
     clip=ClipSpec(frames=4),
     weights=(WeightSpec(variant="v1"), WeightSpec(variant="v2")),
 )
+METRIC = MetricSpec(name="mse", summary="An error", target="a.b:C", higher_is_better=False)
 ATTACK = AttackSpec(
     name="a", summary="An attack", target="a:B", access="white-box", norms=frozenset({"linf"})
 )
@@ -74,6 +75,8 @@ ATTACK = AttackSpec(
         (ATTACK, {"norms": frozenset({"inf"})}, "norms has 'inf'"),
         (ATTACK, {"norms": frozenset()}, "at least one norm"),
         (ATTACK, {"stage": "video"}, "stage has 'video'"),
+        (METRIC, {"keys": "mse"}, "keys must be a tuple"),
+        (METRIC, {"concurrent": "yes"}, "concurrent must be true or false, found 'yes'"),
     ],
 )
 def test_spec_problems_are_named(spec, change, problem):

@@ -115,6 +115,12 @@ CAUGHT = [
         {"target": f"{_METRICS}:Flat", "differentiable": True},
         "is zero",
     ),
+    (
+        "metric/concurrent-if-claimed",
+        _DIFFERENCE,
+        {"target": f"{_METRICS}:Draws", "concurrent": True},
+        "torch's global generator",
+    ),
     ("dataset/ids-unique-stable", _SHAPES, {"target": f"{_DATASETS}:Twice"}, "twice"),
     ("dataset/ids-unique-stable", _SHAPES, {"target": f"{_DATASETS}:Shuffled"}, "another order"),
     ("dataset/labels-in-range", _SHAPES, {"target": f"{_DATASETS}:OffByOne"}, "8 classes"),

@@ -183,6 +183,7 @@ def vcr_register_metrics() -> list[MetricSpec]:
             value_range=(0.0, 100.0),
             per_frame=True,
             min_size=32,
+            concurrent=True,
         ),
         MetricSpec(
             name="flicker",

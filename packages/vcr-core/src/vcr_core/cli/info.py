@@ -155,6 +155,7 @@ def _kind_facts(entry: Entry, variant: str) -> Facts:
             ("needs weights", _yes(spec.needs_weights)),
             ("weight files", f"vcr weights list {spec.name}" if spec.weights else ""),
             ("differentiable", _yes(spec.differentiable)),
+            ("measured beside", "judging (runtime.overlap_metrics)" if spec.concurrent else ""),
             ("keys", ", ".join(spec.keys)),
         ]
     if isinstance(spec, DatasetSpec):

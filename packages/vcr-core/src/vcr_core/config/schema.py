@@ -181,6 +181,13 @@ class RuntimeConfig(Table, frozen=True, kw_only=True):
             "changes no number; auto = 1 on a GPU, else 0"
         ),
     ] = "auto"
+    overlap_metrics: Annotated[
+        bool | Literal["auto"],
+        Meta(
+            description="measure metrics that need no device while the model judges; changes no "
+            "number; auto = on a GPU"
+        ),
+    ] = "auto"
     compile: Annotated[
         bool,
         Meta(description="let torch.compile take the model's network; may change the last bits"),

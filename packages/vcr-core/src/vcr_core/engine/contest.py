@@ -13,6 +13,7 @@ from vcr_core.adaptive import View
 from vcr_core.corruption import content_sha256
 from vcr_core.engine.ahead import stacked
 from vcr_core.engine.attack_log import AttackLog
+from vcr_core.engine.beside import Beside, Pair
 from vcr_core.engine.clock import Clock
 from vcr_core.engine.draw import ABSTAINED, Draw
 from vcr_core.engine.measure import distances, readings
@@ -23,7 +24,7 @@ from vcr_core.errors import BudgetExhausted, VideoSkipped
 from vcr_core.goals import Goals, choose_targets
 from vcr_core.image_models import ImageModels
 from vcr_core.outcomes import OWN_LABEL
-from vcr_core.protocols import AttackContext
+from vcr_core.protocols import AttackContext, ClipInfo
 from vcr_core.randomness import VideoRandom
 from vcr_core.seeding import derive_seed, isolated_random_state
 from vcr_core.threat import Storage
@@ -90,6 +91,7 @@ class Contest:
         )
         self.threat = setup.threat(self.clean.shape[1])
         self.reuse = GroupReuse(setup.reuse, videos, chunk, self.device)
+        self.beside = Beside(setup)
         self.clock = Clock(self.device)
         self.flags: list[set[str]] = [set() for _ in videos]
         self.notes: list[list[str]] = [[] for _ in videos]
@@ -120,7 +122,8 @@ class Contest:
         self._certify(results)
         attacked_video = None
         if self.setup.attack is not None:
-            attacked_video = self._attack(results, clean, clean_defended)
+            with self.beside:
+                attacked_video = self._attack(results, clean, clean_defended)
         return [self._result(i, fields, attacked_video) for i, fields in enumerate(results)]
 
     # -- stages --------------------------------------------------------------------------------
@@ -187,6 +190,7 @@ class Contest:
             else:
                 self._perturb(results, final, rows, targets, view_logits)
                 self.reuse.keep(*told, final[rows], self.clock.seconds["attack"])
+        self._begin_metrics(final, rows.tolist())
         self.stage("eval")
         self.clock.start()
         attacked = self._plain_draw(final, self.reuse.attacked)
@@ -362,6 +366,15 @@ class Contest:
             if len(met) == 1:
                 self.flags[i].add("lost-by-rounding")
 
+    def _begin_metrics(self, final: Tensor, rows: Sequence[int]) -> None:
+        """Let metrics that need no device begin before the model judges, if there is something."""
+        if not self.beside.is_of_use or self.reuse.known_readings(rows) is not None:
+            return
+        self.stage("metrics")
+        self.clock.start()
+        self.beside.begin({i: Pair(self.clean[i], final[i], self._info(i)) for i in rows})
+        self.clock.stop("metrics")
+
     def _measure(self, results: list[dict[str, Any]], final: Tensor, rows: Sequence[int]) -> None:
         self.stage("metrics")
         self.clock.start()
@@ -369,21 +382,25 @@ class Contest:
             rows, self.reuse.readings(rows, lambda: self._readings(final, rows)), strict=True
         ):
             results[i]["metrics"] = found
+        self._stop_metrics()
+
+    def _stop_metrics(self) -> None:
+        """Add the time of the metrics, also that for which nobody waited."""
         self.clock.stop("metrics")
+        self.clock.seconds["metrics"] += self.beside.unseen_s
 
     def _readings(self, final: Tensor, rows: Sequence[int]) -> list[dict[str, Any]]:
         return [
-            readings(
-                self.setup.metrics,
-                self.clean[i],
-                final[i],
-                video=self.ids[i],
-                fps=self.videos[i].fps,
-                seed=derive_seed(self.experiment.seed, self.ids[i], "metric"),
-                clips=1 if self.experiment.protocol.tie_frames else len(self.videos[i].gather),
-            )
-            for i in rows
+            readings(self.beside.metrics(i), self.clean[i], final[i], self._info(i)) for i in rows
         ]
+
+    def _info(self, i: int) -> ClipInfo:
+        return ClipInfo(
+            video=self.ids[i],
+            fps=self.videos[i].fps,
+            seed=derive_seed(self.experiment.seed, self.ids[i], "metric"),
+            clips=1 if self.experiment.protocol.tie_frames else len(self.videos[i].gather),
+        )
 
     # -- pieces --------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from vcr_core.errors import ContractViolation
-from vcr_core.protocols import ClipInfo, Reading
+from vcr_core.protocols import Reading
 from vcr_core.seeding import isolated_random_state
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from vcr_core.protocols import Metric
+    from vcr_core.protocols import ClipInfo, Metric
 
 logger = logging.getLogger(__name__)
 
@@ -46,11 +46,7 @@ def readings(
     metrics: Sequence[tuple[str, tuple[str, ...], Metric]],
     reference: Tensor,
     test: Tensor,
-    *,
-    video: str,
-    fps: Any,
-    seed: int,
-    clips: int = 1,
+    info: ClipInfo,
 ) -> dict[str, dict[str, Any]]:
     """Return ``{key: {"value", "reason"?, "per_frame"?, "by"?}}``.
 
@@ -59,14 +55,13 @@ def readings(
             measure says so with a :class:`Reading` without a value.
     """
     found: dict[str, dict[str, Any]] = {}
-    info = ClipInfo(video=video, fps=fps, seed=seed, clips=clips)
     for name, keys, metric in metrics:
         try:
-            with torch.no_grad(), isolated_random_state(seed):
+            with torch.no_grad(), isolated_random_state(info.seed):
                 measured = metric.measure(reference, test, info)
         # Inside the per-video boundary: a failing metric must not cost the attack's result.
         except Exception as error:
-            logger.warning("metric %s failed on %s", name, video, exc_info=True)
+            logger.warning("metric %s failed on %s", name, info.video, exc_info=True)
             measured = {k: Reading(None, f"{type(error).__name__}: {error}") for k in keys}
         for key, value in measured.items():
             if key in found:

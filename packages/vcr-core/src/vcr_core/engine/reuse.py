@@ -211,6 +211,15 @@ class GroupReuse:
         }
         reuse.store.save(reuse.attack, self._key, {"video": array}, facts)
 
+    def known_readings(self, rows: Sequence[int]) -> list[dict[str, Any]] | None:
+        """Return readings of the given rows that another run has kept, if there are any."""
+        reuse = self._reuse
+        entry = reuse.store.load(reuse.metrics, self._key) if reuse and reuse.metrics else None
+        if entry is None or entry.facts["rows"] != list(rows):
+            return None
+        found: list[dict[str, Any]] = entry.facts["readings"]
+        return found
+
     def readings(
         self, rows: Sequence[int], compute: Callable[[], list[dict[str, Any]]]
     ) -> list[dict[str, Any]]:
@@ -218,9 +227,8 @@ class GroupReuse:
         reuse = self._reuse
         if reuse is None or reuse.metrics is None:
             return compute()
-        entry = reuse.store.load(reuse.metrics, self._key)
-        if entry is not None and entry.facts["rows"] == list(rows):
-            found: list[dict[str, Any]] = entry.facts["readings"]
+        found = self.known_readings(rows)
+        if found is not None:
             return found
         made = compute()
         # A failure may have been of the moment.

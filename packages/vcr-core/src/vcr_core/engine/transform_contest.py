@@ -51,6 +51,7 @@ class TransformContest(Contest):
     def _attack(
         self, results: list[dict[str, Any]], clean: Draw, clean_defended: list[Draw]
     ) -> Tensor:
+        self._begin_metrics(self.after, [i for i, a in enumerate(self.afters) if a.aligned])
         self.stage("eval")
         self.clock.start()
         attacked = self._predict(self.after_plain, self.after, "clean", 1)[0]
@@ -80,4 +81,4 @@ class TransformContest(Contest):
             else:
                 keys = [key for _, names, _ in self.setup.metrics for key in names]
                 fields["metrics"] = {k: {"value": None, "reason": UNALIGNED} for k in keys}
-        self.clock.stop("metrics")
+        self._stop_metrics()

@@ -72,6 +72,10 @@ def _has_distance(spec: ComponentSpec) -> bool:
     return cast("MetricSpec", spec).differentiable
 
 
+def _concurrent(spec: ComponentSpec) -> bool:
+    return cast("MetricSpec", spec).concurrent
+
+
 def _out_of_process(spec: ComponentSpec) -> bool:
     return "in-process" not in spec.tags
 
@@ -171,6 +175,7 @@ CHECKS: tuple[Check, ...] = (
     Check("metric/keys-declared", "exactly the declared keys come back"),
     Check("metric/smallest-frame", "the declared smallest frame has values, a smaller one none"),
     Check("metric/differentiable-if-claimed", "the distance has a useful gradient", _has_distance),
+    Check("metric/concurrent-if-claimed", "two threads measure what one does alone", _concurrent),
     Check("dataset/ids-unique-stable", "ids are unique and the same for two instances"),
     Check("dataset/labels-in-range", "every label is an index in the label space"),
     Check("dataset/fingerprint-stable", "two instances give the same content hashes and frames"),

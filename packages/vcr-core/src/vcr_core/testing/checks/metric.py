@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import unittest
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor
 
 from vcr_core.protocols import ClipInfo, DifferentiableMetric, Metric, Reading
 from vcr_core.specs import MetricSpec
+from vcr_core.testing.checks.ambient import under_state
 from vcr_core.testing.checks.inputs import noisy, video
 from vcr_core.testing.contract import Subject, require
 
@@ -165,6 +167,26 @@ def differentiable_if_claimed(subject: Subject) -> None:
     (grad,) = torch.autograd.grad(found.sum(), leaf)
     require(bool(torch.isfinite(grad).all()), "the gradient of the distance is not finite")
     require(bool((grad != 0).flatten(1).any(1).all()), "the gradient of the distance is zero")
+
+
+def concurrent_if_claimed(subject: Subject) -> None:
+    """Two threads measure what one does alone, and global generators are neither used nor changed.
+
+    They belong to whatever the main thread does at the same time.
+    """
+    metric = subject.build()
+    clean = _clip(metric)
+    pairs = [(clean, noisy(clean, levels, seed=5)) for levels in (4, 16)]
+
+    def measured() -> list[dict[str, float | None]]:
+        return [values_of(metric, *pair) for pair in pairs]
+
+    alone = under_state(7, measured, "measuring")
+    again = under_state(8, measured, "measuring")
+    require(alone == again, f"{alone} became {again} under another global random state")
+    with ThreadPoolExecutor(2) as threads:
+        together = list(threads.map(lambda pair: values_of(metric, *pair), pairs))
+    require(alone == together, f"{alone} became {together} when two threads measured at once")
 
 
 def _spec(subject: Subject) -> MetricSpec:

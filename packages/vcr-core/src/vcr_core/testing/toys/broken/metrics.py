@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
+
 from vcr_core.protocols import Reading
 
 if TYPE_CHECKING:
@@ -77,6 +79,15 @@ class Remembers(_Difference):
         """Return the sum so far."""
         self.total += difference
         return self.total
+
+
+class Draws(_Difference):
+    """Looks at a pixel that a global generator chooses."""
+
+    def value(self, difference: float, test: Tensor) -> float:
+        """Add next to nothing."""
+        pixel = torch.randint(test.numel(), ())
+        return difference + 1e-9 * float(test.flatten()[pixel])
 
 
 class OtherKey(Shifted):
