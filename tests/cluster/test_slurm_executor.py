@@ -66,8 +66,8 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def assert_whole(process, sweep) -> str:
-    done = process.end()
+def assert_whole(process, sweep, patience: float = 120) -> str:
+    done = process.end(patience)
     assert done.code == 0, done.err
     assert records("slurm") == sweep
     assert {read_manifest(p.parent)["status"] for p in Path("slurm").glob("*/run.json")} == {"done"}
@@ -162,7 +162,9 @@ def test_the_time_is_up(slurm, start, sweep):
     """A minute does not suffice; the lane is queued again until it is through."""
     slow = {"VCR_E2E_DELAY": "20"}
     limits = ("--set", "executor.time=1", "--set", "executor.warning_s=20")
-    assert_whole(start(*SLURM, *limits, results="slurm", **slow), sweep)
+    process = start(*SLURM, *limits, results="slurm", **slow)
+    assert "is gone" not in assert_whole(process, sweep, patience=220)
+    assert any(slurm.job(job.id)["Restarts"] != "0" for job in slurm.jobs())
 
 
 CONTRACT = [

@@ -124,7 +124,7 @@ class SlurmExecutor:
             )
             jobs = [LaneJob(lane.lane.left, lane.board, patience=params.requeues) for lane in lanes]
             try:
-                made = executor.map_array(_call, jobs)
+                made = executor.map_array(_Call(), jobs)
             except submitit.core.utils.FailedJobError as error:
                 raise ComponentUnavailable(
                     f"executor 'slurm': Slurm refused the job: {_reason(error)}"
@@ -134,8 +134,15 @@ class SlurmExecutor:
         logger.info("submitted %s", ", ".join(lane.job for lane in lanes))
 
 
-def _call(job: LaneJob) -> None:
-    job()
+class _Call:
+    """What an array is submitted as: one function of each task's job."""
+
+    def __call__(self, job: LaneJob) -> None:
+        job()
+
+    def checkpoint(self, job: LaneJob) -> Any:
+        """Return what to queue again, when submitit asks because the time is up."""
+        return job.checkpoint()
 
 
 @dataclass(slots=True)
