@@ -39,6 +39,8 @@ REUSED = "reused"
 
 ABOUT_FILE = "about.json"
 SUFFIX = ".entry"
+LOOK_AFTER = 0.01
+"""Of the limit: after so much of its own a process looks again at what others have written."""
 ROOM = 0.9
 """What is left of the limit once files had to go, so that not every new one pushes one out."""
 
@@ -90,6 +92,7 @@ class ReuseStore:
         self.root = root
         self.limit = limit
         self._size: int | None = None
+        self._written = 0  # since the last look: others write, too
         self._lock = threading.Lock()  # frames are kept by the thread that decodes ahead
 
     def has(self, shelf: Shelf) -> bool:
@@ -130,8 +133,9 @@ class ReuseStore:
         try:
             if not (path.parent / ABOUT_FILE).is_file():
                 _place(path.parent / ABOUT_FILE, to_json(dict(shelf.about), indent=2).encode())
-            if self._size is None:
+            if self._size is None or self._written > LOOK_AFTER * self.limit:
                 self._size = sum(size for _, size, _ in _files(self.root))
+                self._written = 0
             if self._size + len(data) > self.limit:
                 self._size = trim(self.root, int(ROOM * self.limit) - len(data))
             _place(path, data)
@@ -139,6 +143,7 @@ class ReuseStore:
             logger.warning("nothing is kept in %s: %s", self.root, error)
             return False
         self._size += len(data)
+        self._written += len(data)
         return True
 
     def _path(self, shelf: Shelf, key: str) -> Path:

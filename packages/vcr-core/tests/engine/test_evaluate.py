@@ -180,6 +180,13 @@ class TestAdaptive:
         result = evaluate(attack=Descend(3), defense=Noise(), protocol={"eot": 2, "stop": "budget"})
         assert {r["cost"]["backwards"] for r in result.records} == {6}
 
+    def test_eot_costs_nothing_where_the_attack_knows_no_defense(self) -> None:
+        """Such runs have one identity, whatever ``eot`` is."""
+        protocol = {"eot": 2, "stop": "budget", "attacker_knows_defense": False}
+        for defense in (Noise(), None):
+            result = evaluate(attack=Descend(3), defense=defense, protocol=protocol)
+            assert {r["cost"]["backwards"] for r in result.records} == {3}
+
 
 class TestTargets:
     def test_policy_and_target_are_recorded_and_never_the_label(self) -> None:

@@ -134,6 +134,8 @@ def _finish(command: list[str], folder: str, timeout_s: float) -> None:
             errors="replace",
             timeout=timeout_s,
             check=False,
+            # A terminal sends Ctrl-C to its whole group; the first one lets the batch be finished.
+            start_new_session=True,
         )
     except subprocess.TimeoutExpired as error:
         raise VmafFailed(f"ffmpeg had not finished after {timeout_s:g} s") from error

@@ -334,7 +334,8 @@ def _rules(experiment: Experiment) -> Rules:
         stop=protocol.stop,
         confidence=protocol.confidence,
         confirm=protocol.confirm,
-        eot=protocol.eot,
+        # Without a defense in its view there is nothing to average over.
+        eot=protocol.eot if experiment.adaptive else 1,
         max_forwards=threat.max_forwards,
         max_backwards=threat.max_backwards,
     )
