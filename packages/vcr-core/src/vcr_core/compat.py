@@ -55,7 +55,9 @@ def notes(experiment: Experiment) -> list[str]:
     found: list[str] = []
     protocol, threat, attack = experiment.protocol, experiment.threat, experiment.attack
     is_random = any(cast("DefenseSpec", d.spec).stochastic for d in experiment.defenses)
-    if protocol.eot > 1 and experiment.adaptive and not is_random:
+    if protocol.eot > 1 and attack is not None and not experiment.adaptive:
+        found.append(f"protocol.eot = {protocol.eot} has no effect: the attack knows no defense")
+    elif protocol.eot > 1 and attack is not None and not is_random:
         why = "no random defense is in the attacker's view"
         found.append(f"protocol.eot = {protocol.eot} repeats the same gradient: {why}")
     if attack is None:
