@@ -81,6 +81,35 @@ def test_the_driver_dies_and_the_workers_with_it(start, vcr, sweep):
     assert records("ray") == sweep
 
 
+@pytest.fixture
+def cluster():
+    """A cluster of two nodes with a CPU each."""
+    from ray.cluster_utils import Cluster
+
+    settings = {"num_cpus": 1, "object_store_memory": 80_000_000}
+    nodes = Cluster(initialize_head=True, head_node_args=settings)
+    nodes.add_node(**settings)
+    yield nodes
+    nodes.shutdown()
+
+
+def test_a_cluster_that_is_there_loses_a_node(start, sweep, cluster):
+    """It is used as it is and goes on afterwards; the lost worker is placed on what is left."""
+    where = ("--set", f'executor.address="{cluster.address}"')
+    process = start("sweep", "sweep.toml", *RAY, *where, results="ray", **SLOW)
+    for share in ("0of2", "1of2"):
+        process.wait_until(lambda s=share: flying(s))
+    cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
+    done = process.end()
+    assert done.code == 0, done.err
+    assert "its actor was lost" in done.err
+    assert records("ray") == sweep
+    alone = ("--set", "executor.workers=0", "--results", "again")
+    again = start("sweep", "sweep.toml", *RAY, *where, *alone, results="again")
+    assert again.end().code == 0, again.done
+    assert records("again") == sweep
+
+
 def test_what_no_node_can_hold_is_refused(start, here):
     done = start("run", "experiment.toml", *RAY, "--set", "executor.gpus=1").end()
     assert done.code == 3

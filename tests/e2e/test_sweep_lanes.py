@@ -8,6 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from vcr_core.engine import model_shelf
 from vcr_core.engine.flight import read_flight
 from vcr_core.executors.lanes import work_through
 from vcr_core.manifest import read_manifest
@@ -43,6 +44,26 @@ def test_two_workers(start, sweep):
     assert len(writers) == 2
     assert {read_manifest(p.parent)["status"] for p in Path("two").glob("*/run.json")} == {"done"}
     assert len(list(Path("two").glob("*/summary.json"))) == len(sweep)
+
+
+def test_a_model_is_loaded_once(vcr, sweep, monkeypatch):
+    """In this process, and by whoever goes through a lane."""
+    built = []
+    build = model_shelf.build
+
+    def counted(chosen, folders):
+        built.append(chosen.ref)
+        return build(chosen, folders)
+
+    monkeypatch.setattr(model_shelf, "build", counted)
+    assert vcr("sweep", "sweep.toml", "--results", "again").code == 0
+    assert built == ["toy-cnn"]
+    assert records("again") == sweep
+    planned = vcr("sweep", "sweep.toml", "--results", "lane", "--plan").out.split()
+    built.clear()
+    list(work_through([ShardTask(Path(folder), 0, 1) for folder in planned]))
+    assert built == ["toy-cnn"]
+    assert records("lane") == sweep
 
 
 def test_a_worker_that_dies_goes_on_where_it_was(start, sweep):

@@ -28,7 +28,7 @@ class SweepOutcome:
     """How a sweep ended.
 
     Attributes:
-        folders: the run folders, in the order of the sweep file.
+        folders: folders of the runs that were begun, in the order of the sweep file.
         exit_code: the largest of the runs' exit codes.
         messages: what went wrong, by run.
     """
@@ -110,13 +110,15 @@ def finish_all(opened: OpenSweep, run_all: RunAll = execute_all) -> SweepOutcome
     """
     messages = list(opened.messages)
     worst = opened.exit_code
+    begun = set()
     for run, outcome in run_all(opened.runs):
+        begun.add(run.folder)
         worst = max(worst, outcome.exit_code)
         if outcome.message:
             messages.append(f"{run.name}: {outcome.message}")
     order = sorted(range(len(opened.runs)), key=opened.positions.__getitem__)
-    folders = tuple(opened.runs[turn].folder for turn in order)
-    return SweepOutcome(folders, worst, tuple(messages))
+    folders = [opened.runs[turn].folder for turn in order]
+    return SweepOutcome(tuple(f for f in folders if f in begun), worst, tuple(messages))
 
 
 def _sharing(step: Step) -> Resolved:

@@ -15,6 +15,7 @@ from vcr_core.engine.model_shelf import ModelShelf
 from vcr_core.engine.shard import run_shard
 from vcr_core.engine.workers import build_executor, plan_tasks
 from vcr_core.errors import UsageError, VcrError
+from vcr_core.executors.lanes import INTERRUPTED
 from vcr_core.health import run_flags
 from vcr_core.manifest import finish_manifest, planned_videos, update_manifest
 from vcr_core.plan import pending_batches
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from vcr_core.manifest import RunStatus
 
 logger = logging.getLogger(__name__)
-
-INTERRUPTED = "interrupted"
-"""The message of a shard that somebody asked to stop."""
 
 
 @dataclass(frozen=True, slots=True)

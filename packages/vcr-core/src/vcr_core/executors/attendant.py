@@ -77,7 +77,7 @@ class Attendant:
             self._kill_if_stuck()
             return
         self.process.communicate()
-        self.process = None
+        pid, self.process = self.process.pid, None
         if not self.lane.left:
             return
         if stopping:
@@ -86,7 +86,7 @@ class Attendant:
             yield from self.lane.settle_all(self._last_words())
         else:
             reason = f"signal {-code}" if code < 0 else f"exit code {code}"
-            yield from self.lane.died(reason, self._last_words())
+            yield from self.lane.died(reason, self._last_words(), pid)
             if self.lane.left:
                 self.start()
 

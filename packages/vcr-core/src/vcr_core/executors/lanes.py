@@ -142,17 +142,18 @@ class Lane:
         self.settled |= {status.task.folder for status in statuses}
         return statuses
 
-    def died(self, reason: str, last_words: str = "") -> list[ShardStatus]:
+    def died(self, reason: str, last_words: str = "", pid: int | None = None) -> list[ShardStatus]:
         """Take note of a death.
 
         Args:
             reason: of what, such as ``signal 9``.
             last_words: what the worker said last.
+            pid: its process id, if known.
 
         Returns:
             Statuses if the lane is given up; none if its worker is to be started again.
         """
-        flight, folder = self._last_seen()
+        flight, folder = self._last_seen(pid)
         written = self.bytes_written()
         self._deaths = 1 if written != self._written else self._deaths + 1
         self._written = written
@@ -194,10 +195,13 @@ class Lane:
                     total += path.stat().st_size
         return total
 
-    def _last_seen(self) -> tuple[dict[str, Any] | None, Path]:
-        """Return what the dead worker had in hand, if it came to a video at all."""
+    def _last_seen(self, pid: int | None) -> tuple[dict[str, Any] | None, Path]:
+        """Return what the dead worker had in hand, if it came to a video at all.
+
+        What another process of the same share says, or an earlier one said, is not its word.
+        """
         found = self.in_hand()
-        if found is None or found[0] == self._flight:
+        if found is None or found[0] == self._flight or pid not in (None, found[0]["pid"]):
             return None, Path()
         self._flight = found[0]
         return found
