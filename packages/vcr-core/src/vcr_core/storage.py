@@ -17,7 +17,17 @@ _LOCKED = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 class StorageRefused(StoreError, OSError):
-    """The system would not write: nothing that comes after would be stored, either."""
+    """The system would not write: nothing that comes after would be stored, either.
+
+    Args:
+        path: what could not be written.
+        reason: what the system says; ``strerror``, as of any ``OSError``.
+        advice: what to do.
+    """
+
+    def __init__(self, path: Path | str, reason: str, advice: str = "") -> None:
+        super().__init__(f"{path}: cannot be written: {reason}{advice}")
+        self.strerror = reason
 
 
 @contextmanager
@@ -38,4 +48,4 @@ def writing(path: Path | str) -> Iterator[None]:
         elif error.errno in _LOCKED:
             advice = "; use a folder that you may write to, such as with --results"
         reason = error.strerror or str(error)
-        raise StorageRefused(f"{path}: cannot be written: {reason}{advice}") from error
+        raise StorageRefused(path, reason, advice) from error
