@@ -8,11 +8,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from vcr_core.engine.flight import read_flight
 from vcr_core.manifest import read_manifest
-from vcr_core.records import read_records
 from vcr_core.testing.contract import cases
-from vcr_e2e.harness import alive, assert_complete, essence
+from vcr_e2e.harness import alive, flying, parent_of, sweep_records, written
 
 pytest.importorskip("submitit")
 
@@ -32,56 +30,33 @@ def sweep(here: Path, vcr) -> dict[str, list[str]]:
     """A sweep file, and the records of its runs when they are made in this process."""
     (here / "sweep.toml").write_text((here / "experiment.toml").read_text() + SWEEP)
     assert vcr(*COMMAND, "--results", "inline").code == 0
-    return records("inline")
+    return sweep_records("inline")
 
 
 @pytest.fixture
 def submitted(slurm, start, sweep):
     """A sweep on the cluster, with a lane in the middle of an attack."""
     process = start(*SLURM, results="slurm", **SLOW)
-    process.wait_until(lambda: flying("1of2"))
+    process.wait_until(lambda: flying("slurm", "1of2"))
     return process
-
-
-def records(results: str) -> dict[str, list[str]]:
-    folders = sorted(path.parent for path in Path(results).glob("*/run.json"))
-    for folder in folders:
-        assert_complete(folder)
-    return {folder.name: essence(folder) for folder in folders}
-
-
-def flying(share: str):
-    for path in sorted(Path("slurm").glob("*/run.json")):
-        found = read_flight(path.parent, share)
-        if found and found["stage"] == "attack" and alive(found["pid"]):
-            return found
-    return None
-
-
-def written() -> int:
-    return sum(len(read_records(path.parent)) for path in Path("slurm").glob("*/run.json"))
-
-
-def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def assert_whole(process, sweep, patience: float = 120) -> str:
     done = process.end(patience)
     assert done.code == 0, done.err
-    assert records("slurm") == sweep
+    assert sweep_records("slurm") == sweep
     assert {read_manifest(p.parent)["status"] for p in Path("slurm").glob("*/run.json")} == {"done"}
     return done.err
 
 
 def test_a_worker_dies(submitted, sweep):
-    os.kill(flying("1of2")["pid"], signal.SIGKILL)
+    os.kill(flying("slurm", "1of2")["pid"], signal.SIGKILL)
     assert_whole(submitted, sweep)
 
 
 def test_a_job_dies(submitted, sweep, slurm):
     """Its worker goes with it, and the lane is submitted again."""
-    worker = flying("1of2")["pid"]
+    worker = flying("slurm", "1of2")["pid"]
     os.kill(parent_of(worker), signal.SIGKILL)
     assert "worker 1of2 died (its Slurm job is gone)" in assert_whole(submitted, sweep)
     assert not alive(worker)
@@ -99,8 +74,8 @@ def test_the_node_is_lost_and_comes_back(submitted, sweep, slurm):
 def test_the_controller_forgets_the_jobs(submitted, sweep, slurm):
     """It is killed before it has written them down; they run on beside those made anew."""
     slurm.kill_controller()
-    before = written()
-    submitted.wait_until(lambda: written() > before)
+    before = written("slurm")
+    submitted.wait_until(lambda: written("slurm") > before)
     slurm.start_controller()
     assert_whole(submitted, sweep)
 
@@ -114,20 +89,20 @@ def test_the_command_dies_and_the_jobs_go_on(submitted, sweep, start, slurm):
     """The same command joins in: what the old jobs have in hand is left to them."""
     submitted.signal(signal.SIGKILL)
     submitted.end()
-    before = written()
-    slurm.wait_until(lambda: written() > before, "the jobs went on")
+    before = written("slurm")
+    slurm.wait_until(lambda: written("slurm") > before, "the jobs went on")
     assert_whole(start(*SLURM, results="slurm", **SLOW), sweep)
 
 
 def test_interrupted_there_and_finished_here(slurm, start, sweep, vcr):
     process = start(*SLURM, results="slurm", VCR_E2E_DELAY="2")
-    process.wait_until(lambda: flying("1of2"))
+    process.wait_until(lambda: flying("slurm", "1of2"))
     process.signal(signal.SIGINT)
     assert process.end().code == 130, process.done
     assert all(job.over for job in slurm.jobs())
-    assert 0 < written() < sum(map(len, sweep.values()))
+    assert 0 < written("slurm") < sum(map(len, sweep.values()))
     assert vcr(*COMMAND, "--results", "slurm").code == 0
-    assert records("slurm") == sweep
+    assert sweep_records("slurm") == sweep
 
 
 def test_a_script_for_the_site(slurm, start, sweep, vcr):
@@ -139,11 +114,11 @@ def test_a_script_for_the_site(slurm, start, sweep, vcr):
         ["sbatch", "--parsable", "job.sh"], env=environment, capture_output=True, text=True,
         check=True,
     ).stdout.strip()  # fmt: skip
-    slurm.wait_until(lambda: flying("1of2"), "a share is in an attack")
+    slurm.wait_until(lambda: flying("slurm", "1of2"), "a share is in an attack")
     slurm.preempt(1)
     for share in (f"{job}_0", f"{job}_1"):
         slurm.wait_state(share, "COMPLETED")
-    assert records("slurm") == sweep
+    assert sweep_records("slurm") == sweep
     assert vcr("status", "slurm").out.count("8/8") == 2
     again = start(*SLURM, "--emit-slurm", "again.sh").end()
     assert again.code == 2

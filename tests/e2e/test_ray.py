@@ -7,10 +7,9 @@ import signal
 from pathlib import Path
 
 import pytest
-from vcr_core.engine.flight import read_flight
 from vcr_core.records import read_records
 from vcr_core.testing.contract import cases
-from vcr_e2e.harness import alive, assert_complete, essence, wait_until
+from vcr_e2e.harness import alive, flying, parent_of, sweep_records, wait_until
 
 pytest.importorskip("ray")
 
@@ -23,62 +22,47 @@ SLOW = {"VCR_E2E_DELAY": "0.3"}
 def sweep(here: Path, vcr) -> dict[str, list[str]]:
     (here / "sweep.toml").write_text((here / "experiment.toml").read_text() + SWEEP)
     assert vcr("sweep", "sweep.toml", "--results", "inline").code == 0
-    return records("inline")
-
-
-def records(results: str) -> dict[str, list[str]]:
-    folders = sorted(path.parent for path in Path(results).glob("*/run.json"))
-    for folder in folders:
-        assert_complete(folder)
-    return {folder.name: essence(folder) for folder in folders}
-
-
-def flying(share: str):
-    for path in sorted(Path("ray").glob("*/run.json")):
-        found = read_flight(path.parent, share)
-        if found and found["stage"] == "attack" and alive(found["pid"]):
-            return found
-    return None
-
-
-def parent_of(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return sweep_records("inline")
 
 
 def test_a_worker_dies_then_an_actor(start, sweep):
     """The worker is started again by its actor, the actor is placed anew by the driver."""
     process = start("sweep", "sweep.toml", *RAY, results="ray", **SLOW)
-    worker = process.wait_until(lambda: flying("0of2"))["pid"]
+    worker = process.wait_until(lambda: flying("ray", "0of2"))["pid"]
     os.kill(worker, signal.SIGKILL)
-    again = process.wait_until(lambda: (f := flying("0of2")) and f["pid"] != worker and f)["pid"]
+    again = process.wait_until(lambda: (f := flying("ray", "0of2")) and f["pid"] != worker and f)[
+        "pid"
+    ]
     actor = parent_of(again)
     os.kill(actor, signal.SIGKILL)
     done = process.end()
     assert done.code == 0, done.err
     assert "worker 0of2 died (its actor was lost)" in done.err
     assert not alive(again), "the worker of a dead actor goes on"
-    assert records("ray") == sweep
+    assert sweep_records("ray") == sweep
     assert len({path.name for path in Path("ray").glob("*/records/*.jsonl")}) >= 3
 
 
 def test_interrupted_and_finished_in_this_process(start, vcr, sweep):
     process = start("sweep", "sweep.toml", *RAY, results="ray", **SLOW)
-    process.wait_until(lambda: flying("1of2"))
+    process.wait_until(lambda: flying("ray", "1of2"))
     process.wait_until(lambda: any(read_records(p.parent) for p in Path("ray").glob("*/run.json")))
     process.signal(signal.SIGINT)
     assert process.end().code == 130, process.done
     assert vcr("sweep", "sweep.toml", "--results", "ray").code == 0
-    assert records("ray") == sweep
+    assert sweep_records("ray") == sweep
 
 
 def test_the_driver_dies_and_the_workers_with_it(start, vcr, sweep):
     process = start("sweep", "sweep.toml", *RAY, results="ray", VCR_E2E_DELAY="2")
-    workers = [process.wait_until(lambda s=share: flying(s))["pid"] for share in ("0of2", "1of2")]
+    workers = [
+        process.wait_until(lambda s=share: flying("ray", s))["pid"] for share in ("0of2", "1of2")
+    ]
     process.signal(signal.SIGKILL)
     process.end()
     wait_until(lambda: not any(alive(pid) for pid in workers))
     assert vcr("sweep", "sweep.toml", "--results", "ray").code == 0
-    assert records("ray") == sweep
+    assert sweep_records("ray") == sweep
 
 
 @pytest.fixture
@@ -98,16 +82,16 @@ def test_a_cluster_that_is_there_loses_a_node(start, sweep, cluster):
     where = ("--set", f'executor.address="{cluster.address}"')
     process = start("sweep", "sweep.toml", *RAY, *where, results="ray", **SLOW)
     for share in ("0of2", "1of2"):
-        process.wait_until(lambda s=share: flying(s))
+        process.wait_until(lambda s=share: flying("ray", s))
     cluster.remove_node(next(iter(cluster.worker_nodes)), allow_graceful=False)
     done = process.end()
     assert done.code == 0, done.err
     assert "its actor was lost" in done.err
-    assert records("ray") == sweep
+    assert sweep_records("ray") == sweep
     alone = ("--set", "executor.workers=0", "--results", "again")
     again = start("sweep", "sweep.toml", *RAY, *where, *alone, results="again")
     assert again.end().code == 0, again.done
-    assert records("again") == sweep
+    assert sweep_records("again") == sweep
 
 
 def test_what_no_node_can_hold_is_refused(start, here):

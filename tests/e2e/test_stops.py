@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from vcr_core.manifest import read_manifest
 from vcr_core.records import read_records
-from vcr_e2e.harness import alive, assert_complete, essence, only_run, wait_until
+from vcr_e2e.harness import alive, assert_complete, essence, flying, only_run, wait_until
 
 RUN = ("run", "experiment.toml", "--results", "results")
 SLOW = {"VCR_E2E_DELAY": "0.5"}
@@ -94,7 +94,7 @@ def test_a_sweep_stops_as_a_whole(start, vcr):
         Path("experiment.toml").read_text() + '\n[matrix]\n"threat.eps" = ["2/255", "4/255"]\n'
     )
     process = start("sweep", "sweep.toml", "--results", "results", **SLOW)
-    process.flight()
+    process.wait_until(lambda: flying("results", "0of1"))
     process.signal(signal.SIGINT)
     ended = process.end()
     assert ended.code == 130

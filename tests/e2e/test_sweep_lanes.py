@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 from vcr_core.engine import model_shelf
-from vcr_core.engine.flight import read_flight
 from vcr_core.executors.lanes import work_through
 from vcr_core.manifest import read_manifest
 from vcr_core.protocols import ShardTask
 from vcr_core.records import raw_records, read_records
-from vcr_e2e.harness import alive, assert_complete, essence, wait_until
+from vcr_e2e.harness import alive, flying, sweep_records, wait_until, written
 
 SWEEP = '\n[matrix]\n"threat.eps" = ["2/255", "4/255"]\nattack = ["none", "moody"]\n'
 SLOW = {"VCR_E2E_DELAY": "0.3"}
@@ -25,20 +24,13 @@ def sweep(here: Path, vcr) -> dict[str, list[str]]:
     """A sweep file, and the records of its runs when they are made in this process."""
     (here / "sweep.toml").write_text((here / "experiment.toml").read_text() + SWEEP)
     assert vcr("sweep", "sweep.toml", "--results", "inline").code == 0
-    return records("inline")
-
-
-def records(results: str) -> dict[str, list[str]]:
-    folders = sorted(path.parent for path in Path(results).glob("*/run.json"))
-    for folder in folders:
-        assert_complete(folder)
-    return {folder.name: essence(folder) for folder in folders}
+    return sweep_records("inline")
 
 
 def test_two_workers(start, sweep):
     done = start("sweep", "sweep.toml", "--results", "two", "--workers", "2").end()
     assert done.code == 0, done.err
-    assert records("two") == sweep
+    assert sweep_records("two") == sweep
     # One process a lane, in all runs.
     writers = {path.name for path in Path("two").glob("*/records/*.jsonl")}
     assert len(writers) == 2
@@ -58,33 +50,33 @@ def test_a_model_is_loaded_once(vcr, sweep, monkeypatch):
     monkeypatch.setattr(model_shelf, "build", counted)
     assert vcr("sweep", "sweep.toml", "--results", "again").code == 0
     assert built == ["toy-cnn"]
-    assert records("again") == sweep
+    assert sweep_records("again") == sweep
     planned = vcr("sweep", "sweep.toml", "--results", "lane", "--plan").out.split()
     built.clear()
     list(work_through([ShardTask(Path(folder), 0, 1) for folder in planned]))
     assert built == ["toy-cnn"]
-    assert records("lane") == sweep
+    assert sweep_records("lane") == sweep
 
 
 def test_a_worker_that_dies_goes_on_where_it_was(start, sweep):
     parent = start(
         "sweep", "sweep.toml", "--results", "two", "--workers", "2", results="two", **SLOW
     )
-    flight = parent.wait_until(lambda: flying(Path("two"), "1of2"))
+    flight = parent.wait_until(lambda: flying("two", "1of2"))
     os.kill(flight["pid"], signal.SIGKILL)
     done = parent.end()
     assert done.code == 0, done.err
     assert "worker 1of2 died (signal 9)" in done.err
-    assert records("two") == sweep
+    assert sweep_records("two") == sweep
 
 
 def test_the_same_command_twice_shares_the_work(start, sweep):
     """Two processes that know nothing of each other; every video is recorded once."""
     one = start("sweep", "sweep.toml", "--results", "both", results="both", **SLOW)
-    one.wait_until(lambda: flying(Path("both"), "0of1"))
+    one.wait_until(lambda: flying("both", "0of1"))
     two = start("sweep", "sweep.toml", "--results", "both", "--workers", "2", **SLOW)
     assert two.end().code == one.end().code == 0, (one.done, two.done)
-    assert records("both") == sweep
+    assert sweep_records("both") == sweep
     writers = {path.name.partition("-0of1-")[0] for path in Path("both").glob("*/records/*.jsonl")}
     assert len(writers) > 1
 
@@ -92,14 +84,14 @@ def test_the_same_command_twice_shares_the_work(start, sweep):
 def test_a_batch_in_other_hands_is_waited_for(start, sweep):
     """The one who has it dies, and the other one does it then."""
     owner = start("sweep", "sweep.toml", "--results", "both", results="both", VCR_E2E_DELAY="600")
-    flight = owner.wait_until(lambda: flying(Path("both"), "0of1"))
+    flight = owner.wait_until(lambda: flying("both", "0of1"))
     other = start("sweep", "sweep.toml", "--results", "both", "--workers", "1")
     total = sum(map(len, sweep.values()))
     wait_until(lambda: written("both") == total - len(flight["videos"]), other.process)
     assert alive(other.process.pid)
     owner.signal(signal.SIGKILL)
     assert other.end().code == 0, other.done
-    assert records("both") == sweep
+    assert sweep_records("both") == sweep
 
 
 def test_shares_of_all_runs_for_any_scheduler(vcr, sweep):
@@ -110,7 +102,7 @@ def test_shares_of_all_runs_for_any_scheduler(vcr, sweep):
     for share in ("0/3", "1/3", "2/3"):
         done = vcr("run", *folders, "--shard", share)
         assert (done.code, done.out) == (0, ""), done.err
-    assert records("shares") == sweep
+    assert sweep_records("shares") == sweep
     assert vcr("run", *folders).code == 0
 
 
@@ -126,7 +118,7 @@ def test_begun_by_one_executor_and_finished_by_another(start, sweep):
     second.signal(signal.SIGINT)
     assert second.end().code == 130, second.done
     assert start("sweep", "sweep.toml", "--results", "mixed").end().code == 0
-    assert records("mixed") == sweep
+    assert sweep_records("mixed") == sweep
 
 
 def test_a_run_that_cannot_be_set_up_costs_itself_only(vcr, sweep):
@@ -147,23 +139,9 @@ def test_retried_errors_are_retried_once_also_by_workers_that_die(start, vcr, he
     assert start(*command, **trouble).end().code == 0
     (folder,) = (path.parent for path in Path("results").glob("*/run.json"))
     process = start(*command, "--retry-errors", **trouble, **SLOW)
-    flight = process.wait_until(lambda: flying(Path("results"), "0of1"))
+    flight = process.wait_until(lambda: flying("results", "0of1"))
     os.kill(flight["pid"], signal.SIGKILL)
     assert process.end().code == 0, process.done
     attempts = [r["attempt"] for r in raw_records(folder) if r["video"] == video]
     assert attempts == [1, 2]
     assert json.dumps([r["status"] for r in read_records(folder)]).count("error") == 1
-
-
-def flying(results: Path, share: str):
-    """Return what a worker of this share has in hand in its attack, in any run."""
-    for path in sorted(results.glob("*/run.json")):
-        found = read_flight(path.parent, share)
-        if found and found["stage"] == "attack" and alive(found["pid"]):
-            return found
-    return None
-
-
-def written(results: str) -> int:
-    folders = [path.parent for path in Path(results).glob("*/run.json")]
-    return sum(len(read_records(folder)) for folder in folders)

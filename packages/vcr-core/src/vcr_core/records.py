@@ -7,18 +7,18 @@ import json
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from vcr_core.atomic import sync_folder, to_json
+from vcr_core.closing import Closing
 from vcr_core.errors import StoreError
 from vcr_core.record_schema import RECORD_FIELDS, RECORD_SCHEMA
 from vcr_core.storage import writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from types import TracebackType
 
 MAX_LINE_BYTES = 64 * 1024
 """Longest line, with its end."""
@@ -37,7 +37,7 @@ def record_path(folder: Path | str, shard: int | str, worker: int | str) -> Path
     return Path(folder) / RECORDS_FOLDER / f"part-{shard}-{worker}.jsonl"
 
 
-class RecordWriter:
+class RecordWriter(Closing):
     """Appends records to one file; one writer per file.
 
     The records of a call go out in one ``write``, so a batch is there as a whole or, after a
@@ -100,19 +100,6 @@ class RecordWriter:
             self.sync()
             os.close(self._handle)
             self._handle = None
-
-    def __enter__(self) -> Self:
-        """Return the writer."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Close the file."""
-        self.close()
 
     def _write(self, data: bytes) -> None:
         handle = self._handle

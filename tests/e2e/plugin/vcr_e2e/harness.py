@@ -134,6 +134,32 @@ def essence(folder: Path) -> list[str]:
     return [to_json(stable_part(record)) for record in read_records(folder)]
 
 
+def sweep_records(results: str) -> dict[str, list[str]]:
+    """Return the essence of every run of a sweep by name, all of them complete."""
+    folders = sorted(path.parent for path in Path(results).glob("*/run.json"))
+    for folder in folders:
+        assert_complete(folder)
+    return {folder.name: essence(folder) for folder in folders}
+
+
+def flying(results: str, share: str) -> dict[str, Any] | None:
+    """Return what a worker of this share has in hand in its attack, in any run of a sweep."""
+    for path in sorted(Path(results).glob("*/run.json")):
+        found = read_flight(path.parent, share)
+        if found and found["stage"] == "attack" and alive(found["pid"]):
+            return found
+    return None
+
+
+def written(results: str) -> int:
+    """Return how many videos of a sweep have a record."""
+    return sum(len(read_records(path.parent)) for path in Path(results).glob("*/run.json"))
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def only_run(results: Path) -> Path:
     (found,) = results.glob("*/run.json")
     return found.parent

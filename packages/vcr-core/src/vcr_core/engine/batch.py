@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from vcr_core.closing import Closing
 from vcr_core.datasets.labels import UNKNOWN
 from vcr_core.engine.ahead import DecodeAhead, batches_ahead, pinned
 from vcr_core.engine.contest import Contest, Result
@@ -27,7 +28,7 @@ from vcr_core.engine.transform_contest import TransformContest
 from vcr_core.errors import ModelChanged, VideoSkipped
 
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import FrameType
 
     from vcr_core.engine.setup import Setup
     from vcr_core.engine.suspects import Care
@@ -45,7 +46,7 @@ class WorkerDied(Exception):
     """A process died at this video more than once."""
 
 
-class BatchRunner:
+class BatchRunner(Closing):
     """Runs planned batches of one run; a context manager, which ends its decoding thread.
 
     Args:
@@ -79,16 +80,7 @@ class BatchRunner:
         self._decoding = DecodeAhead(self._decoded_ahead) if self.ahead else None
         self._expected: list[str] = []
 
-    def __enter__(self) -> BatchRunner:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Stop decoding ahead."""
         self._decode_here()
 

@@ -13,15 +13,15 @@ import threading
 import time
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING, Self, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 
+from vcr_core.closing import Closing
 from vcr_core.engine.ahead import POLL_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from types import TracebackType
 
     from torch import Tensor
 
@@ -64,7 +64,7 @@ class Pair:
     info: ClipInfo
 
 
-class Beside:
+class Beside(Closing):
     """The metrics of one group of videos, some of them begun early; a context manager.
 
     When its block ends, nothing more is begun. What is being measured then, after a failure of
@@ -84,16 +84,7 @@ class Beside:
         self._line: SimpleQueue[_Begun] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
-    def __enter__(self) -> Self:
-        """Return itself."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         """Begin nothing more."""
         while _next(self._line) is not None:
             pass

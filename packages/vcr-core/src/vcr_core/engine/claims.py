@@ -12,8 +12,9 @@ import errno
 import logging
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
+from vcr_core.closing import Closing
 from vcr_core.storage import writing
 
 try:
@@ -22,7 +23,7 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    pass
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ def claims_path(folder: Path) -> Path:
     return Path(folder) / "logs" / "batches.lock"
 
 
-class Claims:
+class Claims(Closing):
     """The claims of this process on batches of one run.
 
     Locks of this kind belong to a process and end when it closes the file anywhere: a process
@@ -85,16 +86,3 @@ class Claims:
         if self._handle is not None:
             os.close(self._handle)
             self._handle = None
-
-    def __enter__(self) -> Self:
-        """Return the claims."""
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Give everything free."""
-        self.close()

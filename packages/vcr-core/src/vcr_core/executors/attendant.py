@@ -39,6 +39,11 @@ class Attendant:
     _seen: tuple[dict[str, Any], float] | None = None
     _look_at: float = 0.0
 
+    @property
+    def is_going_on(self) -> bool:
+        """Whether there is a process."""
+        return self.process is not None
+
     def start(self) -> None:
         """Start the process on what is left of the lane."""
         tasks = self.lane.left

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcr_core.executors.attendant import Attendant
+from vcr_core.executors.attending import attend
 from vcr_core.executors.lanes import INTERRUPTED, Lane
-from vcr_core.executors.process import attend
 
 if TYPE_CHECKING:
     from vcr_core.protocols import ShardStatus, ShardTask

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcr_core.engine.stopping import graceful_stop
 from vcr_core.errors import ComponentUnavailable
 from vcr_core.executors.attendant import Attendant
+from vcr_core.executors.attending import attend
 from vcr_core.executors.lanes import INTERRUPTED, Lane, lanes_of
 from vcr_core.protocols import ShardStatus
 
@@ -57,22 +56,13 @@ class RayExecutor:
             ComponentUnavailable: if there is no cluster at the address, or it can never place a
                 worker.
         """
-        with _connected(self.params) as ray, graceful_stop() as stop:
+        with _connected(self.params) as ray:
             place = _placer(ray, self.params)
             workers = [
                 _Placed(Lane(tasks, starts=self.params.retries + 1), place, ray)
                 for tasks in lanes_of(shards)
             ]
-            try:
-                for worker in workers:
-                    worker.start()
-                while any(worker.actor for worker in workers):
-                    for worker in workers:
-                        yield from worker.look_after(stopping=stop.asked)
-                    time.sleep(POLL_S)
-            finally:
-                for worker in workers:
-                    worker.kill()
+            yield from attend(workers, POLL_S)
 
 
 class LaneActor:
@@ -107,6 +97,14 @@ class _Placed:
     ray: Any
     actor: Any = None
     _asked: Any = None
+
+    @property
+    def is_going_on(self) -> bool:
+        """Whether there is an actor, or one to come."""
+        return self.actor is not None
+
+    def stop(self) -> None:
+        """Do nothing: the next question for news says so."""
 
     def start(self) -> None:
         """Have Ray place the actor; it begins as soon as there is room."""
