@@ -50,7 +50,7 @@ def seconds(folder: Path, workers: int) -> float:
     return time.perf_counter() - started
 
 
-def main(model: str = "tiny-r3d", videos: str = "64", steps: str = "40") -> int:
+def main(model: str = "tiny-r3d", videos: str = "256", steps: str = "40") -> int:
     device = "cpu" if ON_CPU else "auto"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
