@@ -103,7 +103,15 @@ def test_shares_of_all_runs_for_any_scheduler(vcr, sweep):
         done = vcr("run", *folders, "--shard", share)
         assert (done.code, done.out) == (0, ""), done.err
     assert sweep_records("shares") == sweep
-    assert vcr("run", *folders).code == 0
+    Path("shares", "report.html").touch()
+    Path("shares", "slurm").mkdir()
+    everything = sorted(str(path) for path in Path("shares").iterdir())
+    done = vcr("run", *everything, "--json")
+    assert done.code == 0
+    assert sorted(run["run"] for run in done.json["runs"]) == sorted(sweep)
+    gone = vcr("run", *everything, "shares/gone")
+    assert gone.code == 2
+    assert "shares/gone does not exist" in gone.err
 
 
 def test_begun_by_one_executor_and_finished_by_another(start, sweep):

@@ -10,6 +10,7 @@ import click
 from vcr_core.cli.emit_slurm import slurm_option, write_script
 from vcr_core.cli.experiment_options import experiment_options, worker_overrides
 from vcr_core.cli.output import emit_json, json_option
+from vcr_core.cli.shards import run_folders
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,16 +105,13 @@ def _opened(
     from vcr_core.config.resolve import resolve_run
     from vcr_core.engine.run import open_run, reopen
 
-    folders = [source for source in sources if (Path(source) / "run.json").is_file()]
+    folders = run_folders(sources)
     if folders:
         if shortcuts:
             raise click.UsageError(
                 f"{folders[0]} is a run; what it evaluates is fixed. Use --set for paths and "
                 "runtime only, or start from its resolved.toml"
             )
-        if len(folders) < len(sources):
-            other = next(source for source in sources if source not in folders)
-            raise click.UsageError(f"{other} is no run folder, and {folders[0]} is one")
         return [
             reopen(Path(folder), overrides=overrides, retry_errors=retry_errors)
             for folder in folders

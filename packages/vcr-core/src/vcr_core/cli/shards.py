@@ -54,22 +54,36 @@ def parse_share(text: str, **how: Any) -> Share:
     return Share(int(index), int(count), **how)
 
 
+def run_folders(sources: Sequence[str]) -> list[str]:
+    """Return those of the sources that are run folders; what else ``results/*`` holds is left out.
+
+    Raises:
+        UsageError: if some are runs and another one does not exist.
+    """
+    folders = [source for source in sources if (Path(source) / "run.json").is_file()]
+    if folders:
+        for source in sources:
+            if not Path(source).exists():
+                raise click.UsageError(f"{source} does not exist, and {folders[0]} is a run")
+    return folders
+
+
 def run_shares(sources: Sequence[str], share: Share, shortcuts: Mapping[str, Any]) -> int:
     """Do a share of each run, in the given order, in this process; return the exit code."""
     from vcr_core.engine.model_shelf import ModelShelf
 
-    missing = [source for source in sources if not (Path(source) / "run.json").is_file()]
-    if missing or not sources or shortcuts:
+    folders = run_folders(sources)
+    if not folders or shortcuts:
         raise click.UsageError(
             "--shard needs folders of runs: vcr run FOLDER --shard 0/4 "
             "(vcr run … --plan and vcr sweep … --plan make them without running)"
         )
     shelf = ModelShelf()
     worst = 0
-    for source in sources:
-        code = _run_share(Path(source), share, shelf)
+    for folder in folders:
+        code = _run_share(Path(folder), share, shelf)
         if code == INTERRUPTED:
-            again = " ".join(sources[:3]) + (" …" if len(sources) > 3 else "")
+            again = " ".join(folders[:3]) + (" …" if len(folders) > 3 else "")
             click.echo(f"interrupted; go on with: vcr run {again} --shard {share.text}", err=True)
             return code
         worst = max(worst, code)
