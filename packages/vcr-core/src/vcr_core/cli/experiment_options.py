@@ -63,4 +63,4 @@ def worker_overrides(workers: int | None) -> list[str]:
     """Return what ``--workers`` sets: that many worker processes, or nothing if not given."""
     if workers is None:
         return []
-    return [f"executor.workers={workers}", 'executor.name="process"']
+    return ['executor.name="process"', f"executor.workers={workers}"]

@@ -11,6 +11,7 @@ from vcr_core import plugins
 from vcr_core.config.check import KeyPath, Problems, check_table
 from vcr_core.config.choice import Named, choose, name_component
 from vcr_core.config.cross_checks import UNIT_NORMS, check_eps, check_threat
+from vcr_core.config.document import leave_executor
 from vcr_core.config.experiment import Chosen, ExecutorChoice, Experiment
 from vcr_core.config.fraction_text import snap
 from vcr_core.config.layered import Layered
@@ -171,11 +172,14 @@ def _merged(asked: Layered, local: Iterable[tuple[str, dict[str, Any]]], names: 
     if chain:
         full.data["defense"] = [{} for _ in chain]
     for label, tables in local:
+        chosen = tables.get("executor")
+        leave_executor(full, chosen.get("name") if isinstance(chosen, dict) else None, label)
         full.merge(tables, label)
     for path, named in names.presets():
         label, preset = cast("tuple[str, dict[str, Any]]", named.preset)
         full.merge(preset.get("params", {}), label, path)
         full.merge({key: preset[key] for key in ("threat", "protocol") if key in preset}, label)
+    leave_executor(full, asked.get(("executor", "name")), asked.layer_of(("executor", "name")))
     full.merge_layered(asked)
     return full
 

@@ -98,8 +98,8 @@ def _table(kind: str, value: Any) -> dict[str, Any] | None:
 def assign(tree: Layered, path: KeyPath, value: Any, layer: str) -> None:
     """Set one key of a run file from an option, an override or a matrix.
 
-    Naming another component drops the parameters of the one that was there; a dataset's ``rule``
-    and ``limit`` stay.
+    Naming another component, or another executor, drops the parameters of the one that was there;
+    a dataset's ``rule`` and ``limit`` stay.
 
     Raises:
         ConfigError: if the key cannot be set; the message has no prefix.
@@ -120,7 +120,22 @@ def assign(tree: Layered, path: KeyPath, value: Any, layer: str) -> None:
     elif not rest and head not in SCALARS:
         raise ConfigError(f"{head}: found {found(value)}; allowed: a table; set {head}.<key>")
     else:
+        if path == ("executor", "name"):
+            leave_executor(tree, value, layer)
         tree.put(path, value, layer)
+
+
+def leave_executor(tree: Layered, name: Any, layer: str) -> None:
+    """Forget the executor that a tree names, if ``layer`` is about to name another one.
+
+    What that layer itself has said already stays.
+    """
+    table = tree.get(("executor",))
+    if not isinstance(table, dict) or name is None or table.get("name", name) == name:
+        return
+    for key in list(table):
+        if tree.layer_of(("executor", key)) != layer:
+            tree.drop(("executor", key))
 
 
 def _replace(tree: Layered, head: str, new: Any, layer: str) -> None:
