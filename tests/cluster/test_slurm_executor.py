@@ -71,13 +71,26 @@ def test_the_node_is_lost_and_comes_back(submitted, sweep, slurm):
     assert_whole(submitted, sweep)
 
 
+@pytest.mark.slow
 def test_the_controller_forgets_the_jobs(submitted, sweep, slurm):
-    """It is killed before it has written them down; they run on beside those made anew."""
+    """It is killed before it has written them down; they run on beside those made anew.
+
+    Slurm then gives their numbers to new jobs, which the node may refuse for a while: whoever comes
+    after this test has to wait.
+    """
     slurm.kill_controller()
     before = written("slurm")
     submitted.wait_until(lambda: written("slurm") > before)
     slurm.start_controller()
     assert_whole(submitted, sweep)
+
+
+def test_jobs_end_while_the_controller_is_away(submitted, sweep, slurm):
+    """It takes them for running long afterwards; what they have posted counts."""
+    slurm.stop_controller()
+    submitted.wait_until(lambda: written("slurm") == sum(map(len, sweep.values())))
+    slurm.start_controller()
+    assert_whole(submitted, sweep, patience=60)
 
 
 def test_jobs_are_pushed_out(submitted, sweep, slurm):

@@ -167,11 +167,17 @@ class _Submitted:
         return self.folder / f"board-{self.lane.name}.jsonl"
 
     def posted(self) -> Iterator[ShardStatus]:
-        """Yield what has been posted since the last look."""
+        """Yield what has been posted since the last look.
+
+        A job that has posted everything is not waited for: Slurm may notice its end much later,
+        such as after a restart of the controller.
+        """
         for said in read_board(self.board):
             status = self.lane.settle(Path(said["folder"]), ok=said["ok"], message=said["message"])
             if status is not None:
                 yield status
+        if not self.lane.left:
+            self.job = ""
 
     def has_ended(self, jobs: dict[str, str]) -> bool:
         """Return whether its job is gone for good; forget it then."""
