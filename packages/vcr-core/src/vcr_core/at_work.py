@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-LOGS_FOLDER = "logs"
+from vcr_core.engine.flight import LOGS_FOLDER, PREFIX, SUFFIX
 
 SILENT_S = 3600.0
 """A process that cannot be asked and has said nothing for so long counts as gone."""
-
-_PREFIX, _SUFFIX = "flight-", ".json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +51,10 @@ def workers(folder: Path, *, now: float, silent_s: float = SILENT_S) -> tuple[Wo
     """
     try:
         with os.scandir(folder / LOGS_FOLDER) as entries:
-            names = sorted(e.name for e in entries if e.name.startswith(_PREFIX))
+            names = sorted(e.name for e in entries if e.name.startswith(PREFIX))
     except OSError:
         return ()
-    found = (_read(folder / LOGS_FOLDER / name, now) for name in names if name.endswith(_SUFFIX))
+    found = (_read(folder / LOGS_FOLDER / name, now) for name in names if name.endswith(SUFFIX))
     return tuple(worker for worker in found if worker and _is_there(worker, silent_s))
 
 
@@ -66,7 +64,7 @@ def _read(path: Path, now: float) -> Worker | None:
         said: Any = json.loads(path.read_text(encoding="utf-8"))
         videos = said["videos"]
         return Worker(
-            share=path.name[len(_PREFIX) : -len(_SUFFIX)],
+            share=path.name[len(PREFIX) : -len(SUFFIX)],
             pid=int(said["pid"]),
             host=str(said["host"]) if said.get("host") else None,
             stage=str(said.get("stage") or ""),

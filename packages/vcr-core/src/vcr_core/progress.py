@@ -12,11 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
+
+from vcr_core.closing import Closing
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from rich.console import RenderableType
 
 INTERVAL_S = 30.0
@@ -107,7 +107,7 @@ class View(Protocol):
         ...
 
 
-class Progress:
+class Progress(Closing):
     """Progress of one run, as a context manager.
 
     Call :meth:`started`, then :meth:`record` for every record and :meth:`batch` at the borders of
@@ -170,15 +170,8 @@ class Progress:
         if view is not None:
             view.close(self.tally)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Show the last state and stop."""
         self.finished()
 
     def _refresh(self) -> None:

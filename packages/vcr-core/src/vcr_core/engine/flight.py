@@ -13,6 +13,9 @@ from typing import Any
 
 logger = logging.getLogger(__name__)
 
+LOGS_FOLDER = "logs"
+PREFIX, SUFFIX = "flight-", ".json"
+
 
 class Flight:
     """A small file that names the videos that a worker has in hand, and their stage.
@@ -56,7 +59,7 @@ class Flight:
 
 def flight_path(folder: Path, name: str) -> Path:
     """Return where the worker of a share says what it is doing."""
-    return Path(folder) / "logs" / f"flight-{name}.json"
+    return Path(folder) / LOGS_FOLDER / f"{PREFIX}{name}{SUFFIX}"
 
 
 def read_flight(folder: Path, name: str) -> dict[str, Any] | None:
